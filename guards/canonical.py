@@ -1,0 +1,46 @@
+"""Canonical JSON and its SHA-256: the one spelling that every digest in this project is taken over.
+
+Closed on purpose: objects with string keys, arrays, strings, integers, booleans and null. No floats (two programs spell
+them differently), no sets, no dates. Keys sorted by code point, no blanks, ASCII only, so the bytes are the same everywhere.
+Lone surrogates (an undecodable byte in a file name, PEP 383) are kept as escapes: a digest tells two such names apart.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+Json: TypeAlias = None | bool | int | str | Sequence["Json"] | Mapping[str, "Json"]
+
+
+class NotCanonical(TypeError):
+    """A value outside the closed set above: a programming error, never an operator's."""
+
+
+def canonical_json(value: Json) -> bytes:
+    """UTF-8 (in fact ASCII) bytes; equal for equal values, whatever the order the mapping was built in."""
+    return json.dumps(_closed(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+
+
+def digest(value: Json) -> str:
+    """SHA-256 over the canonical JSON: 64 lower-case hex digits."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def _closed(value: Json) -> object:
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return int(value)
+        case Mapping():
+            for key in value:
+                if not isinstance(key, str):
+                    raise NotCanonical(f"a key must be text, not {type(key).__name__}")
+            return {str(key): _closed(item) for key, item in value.items()}
+        case bytes() | bytearray():
+            raise NotCanonical("bytes have no JSON form")
+        case Sequence():
+            return [_closed(item) for item in value]
+        case _:
+            raise NotCanonical(f"{type(value).__name__} has no canonical form")

@@ -1,0 +1,50 @@
+"""Findings: one observed entry, its verdict, and a sentence that says why."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from guards.canonical import Json
+
+
+class Verdict(Protocol):
+    """A member of a guard's closed enum. Its questions are answered by the member, so that a new one cannot forget them."""
+
+    @property
+    def value(self) -> str: ...
+
+    @property
+    def is_gap(self) -> bool:
+        """Something was owed and is not proven to be there."""
+        ...
+
+    @property
+    def is_repairable(self) -> bool:
+        """A plan may hold a target for it. Independent of `is_gap`: archiving what was delivered is a repair without a gap."""
+        ...
+
+    @property
+    def needs_person(self) -> bool:
+        """No plan will ever repair this; somebody has to look."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`subject` is the entry's name as observed (may be hostile: escape it where it is shown); `facts` are JSON, volatile ones included."""
+
+    subject: str
+    verdict: Verdict
+    note: str
+    facts: Mapping[str, Json] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Json]:
+        return {"subject": self.subject, "verdict": self.verdict.value, "note": self.note, "facts": dict(self.facts)}
+
+
+def counts_by_verdict(findings: Iterable[Finding]) -> dict[str, int]:
+    """Verdict value to number of findings, verdicts in order of first appearance; verdicts nobody has are left out."""
+    counts: dict[str, int] = {}
+    for finding in findings:
+        counts[finding.verdict.value] = counts.get(finding.verdict.value, 0) + 1
+    return counts

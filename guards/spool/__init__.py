@@ -1,0 +1,1 @@
+"""Guard `spool`: redeliver outbound feeds that the partner never received."""

@@ -1,0 +1,1 @@
+"""File servers: FTP, FTPS (explicit and implicit) and SFTP behind one interface."""
