@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-Json: TypeAlias = None | bool | int | str | Sequence["Json"] | Mapping[str, "Json"]
+Json: TypeAlias = bool | int | str | Sequence["Json"] | Mapping[str, "Json"] | None
 
 
 class NotCanonical(TypeError):

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from guards.plan import FEWEST_DIGITS, SHORT_DIGITS
-from guards.refusal import Refused, RefusalCode
+from guards.refusal import RefusalCode, Refused
 
 
 class DecisionKind(StrEnum):
@@ -70,11 +70,15 @@ def choose_digest(prefix: str, known: Sequence[str], *, fewest: int = FEWEST_DIG
     if not re.fullmatch(r"[0-9a-f]{1,64}", wanted):
         return Refused(RefusalCode.NOT_APPROVED, "that is not a plan digest: 8 to 64 hex digits, as `opsguard plans` shows them")
     if len(wanted) < fewest:
-        return Refused(RefusalCode.NOT_APPROVED, f"{len(wanted)} digits are too few to be sure: give {fewest} or more of the digest")
+        return Refused(
+            RefusalCode.NOT_APPROVED, f"{len(wanted)} digits are too few to be sure: give {fewest} or more of the digest"
+        )
     matching = sorted({digest for digest in known if digest.startswith(wanted)})
     if not matching:
         return Refused(RefusalCode.NOT_APPROVED, f"no recorded plan begins with {wanted}: `opsguard plans` lists them")
     if len(matching) > 1:
         shown = ", ".join(digest[:SHORT_DIGITS] for digest in matching[:3])
-        return Refused(RefusalCode.NOT_APPROVED, f"{wanted} is ambiguous ({len(matching)} plans, for example {shown}): give more digits")
+        return Refused(
+            RefusalCode.NOT_APPROVED, f"{wanted} is ambiguous ({len(matching)} plans, for example {shown}): give more digits"
+        )
     return matching[0]

@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from guards.decision import Decision, DecisionKind
 from guards.plan import Plan, plan_scope_key
-from guards.refusal import Refused, RefusalCode
+from guards.refusal import RefusalCode, Refused
 from guards.requirement import mismatches
 
 Facts = TypeVar("Facts")
@@ -106,9 +106,7 @@ class Authorized:
     authorization: Authorization
 
 
-def precheck(
-    *, flags: Flags, plan: Plan[Facts], decision: Decision | None, now: datetime, holder: str = ""
-) -> Refused | None:
+def precheck(*, flags: Flags, plan: Plan[Facts], decision: Decision | None, now: datetime, holder: str = "") -> Refused | None:
     """All that can be refused before the world is looked at again. `now` is the database clock.
 
     An approval already used by `holder` itself is not refused: the later ops of one run ask again.
@@ -118,7 +116,9 @@ def precheck(
     if not flags.auto_remediate:
         return Refused(RefusalCode.REMEDIATION_DISABLED, f"auto_remediate is off: nothing of plan {plan.short} was written")
     if plan.observation:
-        return Refused(RefusalCode.OBSERVATION_INCOMPLETE, f"plan {plan.short} rests on an incomplete observation: {plan.observation}")
+        return Refused(
+            RefusalCode.OBSERVATION_INCOMPLETE, f"plan {plan.short} rests on an incomplete observation: {plan.observation}"
+        )
     if not plan.targets:
         return Refused(RefusalCode.NOTHING_TO_DO, f"plan {plan.short} has no targets: there is nothing to write")
     if decision is None or decision.plan_digest != plan.digest:
@@ -127,7 +127,9 @@ def precheck(
             f"nobody has approved plan {plan.short}: `opsguard approve {plan.short} --by YOU`",
         )
     if decision.kind is DecisionKind.DECLINED:
-        return Refused(RefusalCode.DECLINED, f"plan {plan.short} was declined by {decision.decided_by}: report again and ask again")
+        return Refused(
+            RefusalCode.DECLINED, f"plan {plan.short} was declined by {decision.decided_by}: report again and ask again"
+        )
     if decision.used_by and decision.used_by != holder:
         return Refused(
             RefusalCode.ALREADY_USED,
@@ -172,7 +174,9 @@ def gate(
     stale = mismatches(plan.targets, fresh.seen)
     if stale:
         more = f" (and {len(stale) - 1} more)" if len(stale) > 1 else ""
-        return Refused(RefusalCode.STALE, f"plan {plan.short} is stale, nothing was written. {stale[0].sentence()}{more}. Report again")
+        return Refused(
+            RefusalCode.STALE, f"plan {plan.short} is stale, nothing was written. {stale[0].sentence()}{more}. Report again"
+        )
     return Authorized(_issue(plan=plan, decision=decision, lease=lease))
 
 

@@ -57,8 +57,5 @@ class Target(Protocol[Facts_contra]):
 def mismatches(targets: Iterable[Target[Facts]], seen: Facts) -> tuple[Mismatch, ...]:
     """Every requirement of every target that does not hold in `seen`, in plan order."""
     return tuple(
-        found
-        for target in targets
-        for requirement in target.requirements
-        if (found := requirement.check(seen)) is not None
+        found for target in targets for requirement in target.requirements if (found := requirement.check(seen)) is not None
     )

@@ -25,26 +25,37 @@ class SpoolPolicy(BaseModel):
         max_length=50,
     )
     sla_minutes: int = Field(default=60, description="A feed younger than this many minutes is not late yet.", ge=0, le=525_600)
-    max_files_per_run: int = Field(default=3, description="At most this many feeds are written by one plan, oldest first.", ge=1, le=1000)
+    max_files_per_run: int = Field(
+        default=3, description="At most this many feeds are written by one plan, oldest first.", ge=1, le=1000
+    )
     max_file_megabytes: int = Field(
         default=64, description="A larger feed is left to a person (1 megabyte is 1,048,576 bytes).", ge=1, le=1_048_576
     )
     listing_limit: int = Field(
-        default=100_000, description="A listing that reaches this many rows counts as incomplete; it is never cut.", ge=1, le=10_000_000
+        default=100_000,
+        description="A listing that reaches this many rows counts as incomplete; it is never cut.",
+        ge=1,
+        le=10_000_000,
     )
     writer_stuck_minutes: int = Field(
         default=1440, description="A writer's marker older than this many minutes needs a person.", ge=1, le=525_600
     )
     stable_seconds: int = Field(
-        default=0, description="Look twice, this many seconds apart, before calling a partner's copy short; 0 looks once.", ge=0, le=600
+        default=0,
+        description="Look twice, this many seconds apart, before calling a partner's copy short; 0 looks once.",
+        ge=0,
+        le=600,
     )
     verify_delivered: Literal["size", "checksum"] = Field(
         default="size", description="How a delivered feed is proven in reports: by size, or by reading and hashing both copies."
     )
     archive_delivered: bool = Field(
-        default=False, description="Also archive feeds that somebody else delivered, once their checksum is proven. Our own are always archived."
+        default=False,
+        description="Also archive feeds that somebody else delivered, once their checksum is proven. Our own are always archived.",
     )
-    approval_timeout_minutes: int = Field(default=720, description="How long an approval holds unless it says otherwise.", ge=1, le=525_600)
+    approval_timeout_minutes: int = Field(
+        default=720, description="How long an approval holds unless it says otherwise.", ge=1, le=525_600
+    )
     max_parallel_files: int = Field(default=1, description="How many feeds are sent at the same time.", ge=1, le=4)
 
     @field_validator("deliverable_pattern")

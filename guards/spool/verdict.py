@@ -1,10 +1,10 @@
 """The closed set of verdicts, in the order they are tried: the first that fits wins."""
 
-from enum import Enum
+from enum import StrEnum
 from typing import assert_never
 
 
-class SpoolVerdict(str, Enum):
+class SpoolVerdict(StrEnum):
     WRITER_MARKER = "writer_marker"
     NAME_UNSAFE = "name_unsafe"
     TYPE_UNEXPECTED = "type_unexpected"
@@ -19,6 +19,8 @@ class SpoolVerdict(str, Enum):
     DELIVERY_UNKNOWN = "delivery_unknown"
     ALREADY_ARCHIVED = "already_archived"
     DELIVERED_CONSUMED = "delivered_consumed"
+    LOST_AFTER_DELIVERY = "lost_after_delivery"
+    """The ledger proves that we delivered this digest, and the partner's copy is gone or of another size since. Never sent again."""
     MISSING = "missing"
     SHORT_GROWING = "short_growing"
     SHORT_DELIVERY = "short_delivery"
@@ -65,6 +67,7 @@ class SpoolVerdict(str, Enum):
                 | SpoolVerdict.DATE_UNKNOWN
                 | SpoolVerdict.CLOCK_SKEW
                 | SpoolVerdict.ALREADY_ARCHIVED
+                | SpoolVerdict.LOST_AFTER_DELIVERY
                 | SpoolVerdict.DIVERGED
                 | SpoolVerdict.CONTENT_MISMATCH
                 | SpoolVerdict.POSSIBLE_ALIAS

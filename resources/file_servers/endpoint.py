@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from guards.canonical import Json
+
+_NO_SECRET: Final = SecretStr("")
 
 Scheme = Literal["ftp", "ftps", "ftps-implicit", "sftp"]
 DEFAULT_PORTS: dict[Scheme, int] = {"ftp": 21, "ftps": 21, "ftps-implicit": 990, "sftp": 22}
@@ -18,20 +20,26 @@ class Profile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    allow_cleartext: bool = Field(default=False, description="Allow plain ftp://: password and feeds travel readable by anybody between.")
+    allow_cleartext: bool = Field(
+        default=False, description="Allow plain ftp://: password and feeds travel readable by anybody between."
+    )
     rename_supported: Literal["probe", "yes", "no"] | bool = Field(
         default="probe", description="Can the server rename? false writes under the final name and needs allow_inplace = true."
     )
     allow_inplace: bool = Field(
-        default=False, description="Accept writing under the final name where renaming is impossible: the partner may see a half feed."
+        default=False,
+        description="Accept writing under the final name where renaming is impossible: the partner may see a half feed.",
     )
     consumes_on_arrival: bool = Field(
         default=False, description="The partner may take feeds away at once: absence after our rename is then acceptable."
     )
-    case_sensitive: bool = Field(default=True, description="false: names that differ only in case are treated as possible aliases.")
+    case_sensitive: bool = Field(
+        default=True, description="false: names that differ only in case are treated as possible aliases."
+    )
     max_tls_version: Literal["1.2", "1.3"] = Field(default="1.3", description="Newest TLS version to offer.")
     passive_address: str = Field(
-        default="", description="Host for FTP data connections; empty means the control host. A PASV reply's address is never trusted."
+        default="",
+        description="Host for FTP data connections; empty means the control host. A PASV reply's address is never trusted.",
     )
     time_zone: str = Field(default="UTC", description="IANA zone of LIST output that names none.")
     temp_name: str = Field(
@@ -72,9 +80,9 @@ class Endpoint:
     user: str
     directory: str
     """Absolute path on the server."""
-    password: SecretStr = SecretStr("")
+    password: SecretStr = _NO_SECRET
     key_file: Path | None = None
-    key_passphrase: SecretStr = SecretStr("")
+    key_passphrase: SecretStr = _NO_SECRET
     known_hosts: Path | None = None
     host_key: str = ""
     """Pinned key as `ssh-ed25519 AAAA...` or a fingerprint `SHA256:...`; either this or known_hosts for sftp."""

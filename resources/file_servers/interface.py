@@ -84,8 +84,6 @@ class FileServer(Protocol):
         """Connects (bounded retries for what is transient), verifies the server, logs in."""
         ...
 
-    def writer(
-        self, authorization: Authorization, *, scope: str, directories: tuple[str, ...]
-    ) -> AbstractContextManager[Writer]:
+    def writer(self, authorization: Authorization, *, scope: str, directories: tuple[str, ...]) -> AbstractContextManager[Writer]:
         """Checks the authorization for `scope` first, then as `reader`. Any other directory than `directories` is refused."""
         ...

@@ -1,0 +1,1 @@
+"""What exists: listings, partitions, snapshots, plans, and the checks on them."""

@@ -1,0 +1,1 @@
+"""What is done: ops that write, jobs, schedules and sensors."""

@@ -1,0 +1,1 @@
+"""What is loaded: definitions, settings, command line, sandbox."""
