@@ -20,7 +20,7 @@ _SHORT_ESCAPES: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _INVISIBLE: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Printable to Python, blank to people: fillers that make two different names look the same."""
 
-_MARKDOWN_ACTIVE: Final = re.compile(r"([\\`*_{}\[\]()#+!|<>~&^$=-])")
+_MARKDOWN_ACTIVE: Final = re.compile(r"([\\`*_\[\]<>|~&])")
 _AUTOLINKED: Final = re.compile(r"(?:(?<=http)|(?<=https))://|(?<=www)\.|@", re.IGNORECASE)
 _SLACK_ACTIVE: Final = re.compile(r"`|(?<![^\W_])[*_~@]|[*_~](?![^\W_])|(?:(?<=http)|(?<=https))://|(?<=www)\.", re.IGNORECASE)
 
@@ -38,7 +38,7 @@ def terminal(text: str, *, limit: int | None = None, ascii_only: bool = False) -
     return _shorten(parts, limit, ellipsis="..." if ascii_only else ELLIPSIS)
 
 
-def code_span(text: str, *, limit: int = NAME_LIMIT) -> str:
+def code_span(text: str, *, limit: int | None = NAME_LIMIT) -> str:
     """A Markdown code span that no content can leave: the fence is longer than any run of backticks inside."""
     shown = one_line(text, limit=limit) or " "
     fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
@@ -48,7 +48,7 @@ def code_span(text: str, *, limit: int = NAME_LIMIT) -> str:
 
 def table_cell(text: str, *, limit: int = NAME_LIMIT) -> str:
     """A code span inside a Markdown table. A bar is shown as an escape: parsers disagree about `\\|` after a backslash."""
-    return code_span(text.replace("|", "\\x7c"), limit=limit)
+    return code_span(one_line(text, limit=limit).replace("|", "\\x7c"), limit=None)
 
 
 def markdown_text(text: str, *, limit: int | None = SENTENCE_LIMIT) -> str:
@@ -78,10 +78,7 @@ def duration_words(minutes: int) -> str:
     """ "6 h 12 min", "3 d 4 h"; whole minutes, the two largest units, a negative one as 0."""
     hours, rest = divmod(max(minutes, 0), 60)
     days, hours_left = divmod(hours, 24)
-    if days:
-        parts = ((days, "d"), (hours_left, "h"))
-    else:
-        parts = ((hours, "h"), (rest, "min"))
+    parts = ((days, "d"), (hours_left, "h")) if days else ((hours, "h"), (rest, "min"))
     return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 min"
 
 
