@@ -1,0 +1,262 @@
+"""The sandbox's Slack: takes messages as Slack's Web API and incoming webhooks do, shows them, and misbehaves when asked to.
+
+    python -m opsguard_defs.sandbox.servers.slack_sink --root DIR --port 0 --ready FILE [--log FILE]
+
+On 127.0.0.1 only; ends with the process that started it. `http://127.0.0.1:PORT/` shows the messages to a person, `GET /messages` to
+a program. Clients use `http://127.0.0.1:PORT/api/` as Slack's base URL (any token), or `/services/ANY/THING/ELSE` as a webhook.
+
+`POST /_next` (JSON) says how the coming posts are answered, one object per post: `{"status": 429, "headers": {"Retry-After": "1"},
+"body": "..."}` refuses; `{"drop": "after"}` takes the message and loses the answer; `{"drop": "before"}` loses the request.
+
+Each line of the log, and of `messages.jsonl` in the root (read again at the next start), is one message: {"at", "ts", "call",
+"channel", "authorised", "body"}. Tokens and webhook paths are not kept.
+"""
+
+import argparse
+import ctypes
+import html
+import json
+import signal
+import threading
+import urllib.parse
+from collections import deque
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+PR_SET_PDEATHSIG: Final = 1
+MOST_BYTES: Final = 1_000_000
+MOST_SHOWN: Final = 200
+_PAGE: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="10"><title>Slack (sandbox)</title>
+<style>body{{font:15px sans-serif;max-width:50rem;margin:2rem auto}}article{{border-left:4px solid #777;padding:.2rem 1rem;margin:1rem 0}}
+p{{white-space:pre-wrap;overflow-wrap:anywhere;margin:.4rem 0}}small{{color:#666}}</style>
+<h1>Slack (sandbox)</h1><p>What OpsGuard would have posted, newest first. Nothing here left this machine.</p>{articles}</html>"""
+
+
+class SlackSink:
+    """The server and what it took. Importable: tests run it in their own process."""
+
+    def __init__(self, *, port: int = 0, kept_in: Path | None = None, log: Path | None = None) -> None:
+        self._kept_in, self._log = kept_in, log
+        self._lock = threading.Lock()
+        self.messages: list[dict[str, Any]] = self._kept()
+        self.next: deque[Mapping[str, Any]] = deque()
+        self._server = Door(self, port)
+        self.port: int = self._server.server_port
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> "SlackSink":
+        """In a thread of its own; `close` ends it."""
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def serve_forever(self) -> None:
+        self._server.serve_forever(poll_interval=0.1)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def take(self, call: str, body: Mapping[str, Any], *, authorised: bool) -> dict[str, Any]:
+        """Records one message and gives it the next timestamp, which is also its identity, as in Slack."""
+        with self._lock:
+            now = datetime.now(UTC)
+            latest = float(self.messages[-1]["ts"]) if self.messages else 0.0
+            ts = f"{max(now.timestamp(), latest + 0.000001):.6f}"
+            channel = str(body.get("channel") or "webhook")
+            message = {
+                "at": now.isoformat(),
+                "ts": ts,
+                "call": call,
+                "channel": channel,
+                "authorised": authorised,
+                "body": dict(body),
+            }
+            for path in filter(None, (self._log, self._kept_in)):
+                with path.open("a", encoding="ascii") as lines:
+                    lines.write(json.dumps(message) + "\n")
+            self.messages.append(message)
+            return message
+
+    def history(self, query: Mapping[str, Any]) -> dict[str, Any]:
+        """`conversations.history`, newest first, one page."""
+        oldest = float(query.get("oldest") or 0)
+        found = [
+            {"type": "message", "ts": m["ts"], "text": m["body"].get("text", ""), "metadata": m["body"].get("metadata") or {}}
+            for m in reversed(self.messages)
+            if channel_id(m["channel"]) == query.get("channel") and float(m["ts"]) >= oldest
+        ]
+        return {"ok": True, "messages": found, "has_more": False}
+
+    def channels(self) -> dict[str, Any]:
+        """`conversations.list`: those that were posted to."""
+        names = sorted({str(message["channel"]) for message in self.messages})
+        return {"ok": True, "channels": [{"id": channel_id(name), "name": name.lstrip("#")} for name in names]}
+
+    def page(self) -> str:
+        return _PAGE.format(articles="".join(map(_article, reversed(self.messages[-MOST_SHOWN:]))))
+
+    def _kept(self) -> list[dict[str, Any]]:
+        if self._kept_in is None or not self._kept_in.exists():
+            return []
+        return [json.loads(line) for line in self._kept_in.read_text("ascii").splitlines()]
+
+
+def channel_id(name: str) -> str:
+    """Slack answers with an id whatever the channel was called by; an id stays itself."""
+    return name if name.startswith("C") and name.isupper() else f"C{name.lstrip('#').upper().replace('-', '').replace('_', '')}"
+
+
+def _article(message: Mapping[str, Any]) -> str:
+    """Everything in it was written by somebody else: escaped, no link is followed by itself."""
+    body = message["body"]
+    texts = [text for block in body.get("blocks") or [] for text in _texts(block)] or [str(body.get("text", ""))]
+    shown = "".join(f"<p>{html.escape(text)}</p>" for text in texts)
+    return f"<article><small>{html.escape(str(message['at']))} {html.escape(str(message['channel']))}</small>{shown}</article>"
+
+
+def _texts(block: object) -> list[str]:
+    """Texts and button addresses of a block, in order, however deep."""
+    if isinstance(block, list):
+        return [text for item in block for text in _texts(item)]
+    if not isinstance(block, dict):
+        return []
+    own = [value for key in ("text", "url") if isinstance(value := block.get(key), str)]
+    return own + [text for value in block.values() for text in _texts(value)]
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: "Door"
+    protocol_version = "HTTP/1.1"
+    timeout = 30
+
+    def log_message(self, *_: object) -> None:
+        """Silent: the log holds messages, not requests."""
+
+    def do_GET(self) -> None:
+        match self.path:
+            case _ if not self._is_local():
+                self._answer(403, "only by 127.0.0.1 or localhost", "text/plain")
+            case "/":
+                self._answer(200, self.server.sink.page(), "text/html")
+            case "/messages":
+                self._answer(200, json.dumps(self.server.sink.messages), "application/json")
+            case _:
+                self._answer(404, "nothing here", "text/plain")
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        if not self._is_local() or not 0 <= length <= MOST_BYTES:
+            self.close_connection = True
+            self._answer(403, "refused", "text/plain")
+            return
+        raw = self.rfile.read(length)
+        is_json = self.headers.get_content_type() == "application/json"
+        try:
+            body = json.loads(raw) if is_json else dict(urllib.parse.parse_qsl(raw.decode()))
+        except ValueError:
+            self._answer(400, "invalid_payload", "text/plain")
+            return
+        if self.path == "/_next":
+            self._prepare(body if is_json else None)
+        elif self.path.startswith("/services/"):
+            self._post("webhook", body)
+        else:
+            self._call(urllib.parse.urlsplit(self.path).path.removeprefix("/api/"), body)
+
+    def _prepare(self, body: object) -> None:
+        answers = body if isinstance(body, list) else [body]
+        if not all(isinstance(answer, dict) for answer in answers):
+            self._answer(400, "one JSON object or a list of them", "text/plain")
+            return
+        self.server.sink.next.extend(answers)
+        self._answer(200, "ok", "text/plain")
+
+    def _call(self, method: str, body: Mapping[str, Any]) -> None:
+        if not self.headers.get("Authorization", "").startswith("Bearer "):
+            self._json({"ok": False, "error": "not_authed"})
+            return
+        match method:
+            case "chat.postMessage":
+                self._post(method, body)
+            case "conversations.history":
+                self._json(self.server.sink.history(body))
+            case "conversations.list":
+                self._json(self.server.sink.channels())
+            case "auth.test":
+                self._json({"ok": True, "url": self.server.sink.url, "team": "sandbox", "user": "opsguard"})
+            case _:
+                self._json({"ok": False, "error": "unknown_method"})
+
+    def _post(self, call: str, body: Mapping[str, Any]) -> None:
+        prepared = self.server.sink.next.popleft() if self.server.sink.next else {}
+        if "drop" in prepared:
+            if prepared["drop"] == "after":
+                self.server.sink.take(call, body, authorised="Authorization" in self.headers)
+            self.close_connection = True
+            self.connection.close()
+            return
+        if "status" in prepared:
+            headers = {str(name): str(value) for name, value in dict(prepared.get("headers") or {}).items()}
+            text = str(prepared.get("body", '{"ok": false, "error": "prepared"}'))
+            self._answer(int(prepared["status"]), text, "application/json", headers)
+            return
+        message = self.server.sink.take(call, body, authorised="Authorization" in self.headers)
+        if call == "webhook":
+            self._answer(200, "ok", "text/html")
+        else:
+            self._json({"ok": True, "channel": channel_id(message["channel"]), "ts": message["ts"], "message": {}})
+
+    def _is_local(self) -> bool:
+        """A name that somebody pointed at us does not count: pages elsewhere must not read messages."""
+        return self.headers.get("Host", "") in {f"127.0.0.1:{self.server.sink.port}", f"localhost:{self.server.sink.port}"}
+
+    def _json(self, answer: Mapping[str, Any]) -> None:
+        self._answer(200, json.dumps(answer), "application/json")
+
+    def _answer(self, status: int, text: str, kind: str, headers: Mapping[str, str] | None = None) -> None:
+        raw = text.encode("utf-8", "backslashreplace")
+        self.send_response(status)
+        for name, value in {
+            **(headers or {}),
+            "Content-Type": f"{kind}; charset=utf-8",
+            "Content-Length": str(len(raw)),
+            "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+            "X-Content-Type-Options": "nosniff",
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(raw)
+
+
+class Door(ThreadingHTTPServer):
+    """Listens on loopback and hands every request to one sink."""
+
+    def __init__(self, sink: SlackSink, port: int) -> None:
+        super().__init__(("127.0.0.1", port), Handler)
+        self.sink = sink
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="The sandbox's Slack on 127.0.0.1")
+    parser.add_argument("--root", type=Path, required=True, help="directory that keeps messages.jsonl")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument("--ready", type=Path, required=True, help="file that gets the bound port")
+    parser.add_argument("--log", type=Path, help="JSON lines of the messages taken")
+    given = parser.parse_args(arguments)
+
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    given.root.mkdir(parents=True, exist_ok=True)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})  # in all threads: `sigwait` gets them
+    sink = SlackSink(port=given.port, kept_in=given.root / "messages.jsonl", log=given.log).start()
+    arriving = given.ready.with_name(given.ready.name + ".new")
+    arriving.write_text(str(sink.port))
+    arriving.replace(given.ready)
+    signal.sigwait({signal.SIGTERM, signal.SIGINT})
+    sink.close()
+
+
+if __name__ == "__main__":
+    main()
