@@ -20,6 +20,7 @@ from guards.spool.policy import SpoolPolicy
 from opsguard_defs.settings.cron import check_cron
 from opsguard_defs.settings.owners import Owners
 from opsguard_defs.settings.server_url import ServerUrl, clean_directory, parse_server_url
+from resources.errors import ConfigurationError
 from resources.file_servers.endpoint import Endpoint, Profile
 from resources.spool.route import SpoolRoute
 
@@ -130,6 +131,11 @@ class SpoolWatch(BaseModel):
     def missing(self) -> tuple[str, ...]:
         """What a connection would need and is not here: files named above and secrets. Settings load without them."""
         return tuple(problem for side in ("source", "partner") for problem in _missing(self, side))
+
+    def require_complete(self) -> None:
+        """Raises `ConfigurationError` naming all that is `missing`: asked before anything is contacted."""
+        if missing := self.missing():
+            raise ConfigurationError("\n".join(f"watch {self.name}: {problem}" for problem in missing))
 
     def route(self) -> SpoolRoute:
         return SpoolRoute(

@@ -1,0 +1,46 @@
+"""Every command in one place: its name, where it stands in the help, and an example."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from opsguard_defs.cli import apply, decide, init, records, report
+from opsguard_defs.cli.plans import plans
+
+app = typer.Typer(
+    name="opsguard",
+    help="Finds the handoff that silently failed, says why, waits for a person, repairs exactly what was approved, and proves it.",
+    epilog="Exit codes: 0 done or nothing to do; 2 bad usage or configuration; 3 refused, nothing written; "
+    "4 something was written and is not proven; 5 a system could not be reached or observed completely.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")] = False,
+) -> None:
+    if debug:
+        os.environ["OPSGUARD_DEBUG"] = "1"
+
+
+def _example(text: str) -> str:
+    return f"Example: {text}"
+
+
+_FLOW, _RECORDS, _SETUP = "The flow", "Records", "Setting up"
+
+app.command(epilog=_example("opsguard report spool/acme --set sla_minutes=30"), rich_help_panel=_FLOW)(report.report)
+app.add_typer(plans, name="plans", rich_help_panel=_FLOW)
+app.command(epilog=_example('opsguard approve 3f9c2a10 --by "Ada L." --comment "checked with acme"'), rich_help_panel=_FLOW)(
+    decide.approve
+)
+app.command(epilog=_example('opsguard decline 3f9c2a10 --by "Ada L."'), rich_help_panel=_FLOW)(decide.decline)
+app.command(epilog=_example("opsguard apply 3f9c2a10"), rich_help_panel=_FLOW)(apply.apply)
+app.command(epilog=_example("opsguard verify spool/acme"), rich_help_panel=_FLOW)(apply.verify)
+app.command(epilog=_example("opsguard receipts --guard spool"), rich_help_panel=_RECORDS)(records.receipts)
+app.command(epilog=_example("opsguard init spool acme >> opsguard.toml"), rich_help_panel=_SETUP)(init.init)

@@ -1,0 +1,106 @@
+"""`opsguard report`: look, judge, and say what would be written. Cannot write."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from guards.text import count_words as counted
+from guards.text import size_words
+from opsguard_defs.cli import words
+from opsguard_defs.cli.exits import Exit, worst
+from opsguard_defs.cli.options import AsJson, Where, assignments
+from opsguard_defs.cli.output import emit, line, say, table
+from opsguard_defs.cli.progress import progress
+
+if TYPE_CHECKING:
+    from opsguard_defs.runs import ReportResult
+
+_MOST_ROWS = 50
+
+
+def report(
+    where: Where,
+    overrides: Annotated[
+        list[str], typer.Option("--set", metavar="FIELD=VALUE", help="Another policy value for this run; may be repeated.")
+    ] = [],  # noqa: B006 - typer reads the default, nobody changes it
+    every: Annotated[bool, typer.Option("--all", help="Show every entry, not only gaps and targets.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Look at the watches, say for every entry what is wrong and why, and record the plan. Writes nothing to any server.
+
+    Exit code 0: observed completely (gaps or not). 5: a side could not be reached or observed completely.
+    """
+    from opsguard_defs.settings import load_settings
+    from opsguard_defs.settings.overrides import override_policy
+    from resources.errors import OpsGuardError
+
+    settings = load_settings()
+    watches = settings.select(where)
+    changed = assignments(overrides)
+    for watch in watches:
+        override_policy(watch.policy, changed)
+        watch.require_complete()
+
+    from opsguard_defs import runs
+
+    codes = []
+    for watch in watches:
+        try:
+            with progress(f"report {watch.guard}/{watch.name}") as step:
+                result = runs.report(settings, watch, overrides=changed, progress=step)
+        except OpsGuardError as error:
+            if len(watches) == 1:
+                raise
+            say(f"{watch.guard}/{watch.name}: {error}")
+            codes.append(error.exit_code)
+            continue
+        emit(report_json(result)) if as_json else show_report(result, every=every)
+        codes.append(_exit_of(result))
+    return worst(codes)
+
+
+def report_json(result: "ReportResult") -> dict[str, Any]:
+    return {
+        "guard": result.guard,
+        "watch": result.watch,
+        "plan": {
+            "digest": result.stored.digest,
+            "state": str(result.stored.state),
+            "targets": list(result.stored.targets),
+        },
+        "findings": [dict(finding) for finding in result.findings],
+        "counts": dict(result.counts),
+        "gaps": result.gaps,
+        "run_id": result.run_id,
+    }
+
+
+def show_report(result: "ReportResult", *, every: bool) -> None:
+    plan = result.stored
+    findings = list(result.findings)
+    outstanding = sum(words.size_of(target) for target in plan.targets)
+    line(
+        f"{result.guard}/{result.watch}: {counted(result.gaps, 'gap')}, {counted(len(plan.targets), 'target')}, "
+        f"{size_words(outstanding)} to send; plan {words.short(plan.digest)} is {plan.state}"
+    )
+    action_of = words.actions(result.guard, findings, plan.targets)
+    planned = {words.subject_of(target) for target in plan.targets}
+    chosen = [f for f in findings if every or words.is_gap(result.guard, f["verdict"]) or f["subject"] in planned]
+    if chosen:
+        limit = len(chosen) if every else _MOST_ROWS
+        rows = [(f["subject"], f["verdict"], action_of[f["subject"]], f["note"]) for f in chosen[:limit]]
+        table(("feed", "verdict", "action", "why"), rows)
+        if len(chosen) > limit:
+            line(f"and {len(chosen) - limit} more: --all shows them")
+    line(f"seen: {words.count_words(result.counts)}")
+    if plan.targets and str(plan.state) == "waiting":
+        line(f"next: opsguard approve {words.short(plan.digest)} --by YOU   (then: opsguard apply {words.short(plan.digest)})")
+    elif plan.targets and str(plan.state) == "approved":
+        line(f"next: opsguard apply {words.short(plan.digest)}")
+
+
+def _exit_of(result: "ReportResult") -> Exit:
+    if not result.stored.observation:
+        return Exit.DONE
+    say(f"{result.guard}/{result.watch}: observation_incomplete: {result.stored.observation}")
+    return Exit.NOT_OBSERVED

@@ -1,0 +1,119 @@
+"""How plans, findings and receipts are worded on a terminal, and their JSON shapes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from guards.canonical import Json
+from guards.check import CheckOutcome
+from guards.decision import Decision
+from guards.plan import SHORT_DIGITS
+from guards.receipt import Receipt
+from guards.refusal import Refused
+from guards.spool.verdict import SpoolVerdict
+
+if TYPE_CHECKING:
+    from resources.state import StoredPlan
+
+VERDICTS: dict[str, type[SpoolVerdict]] = {"spool": SpoolVerdict}
+
+
+def short(digest: str) -> str:
+    return digest[:SHORT_DIGITS]
+
+
+def utc(at: datetime | None) -> str:
+    return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def subject_of(target: Mapping[str, Any]) -> str:
+    return str(target.get("subject") or target.get("name") or "")
+
+
+def size_of(target: Mapping[str, Any]) -> int:
+    """Bytes that a target would write: an archiving one writes none."""
+    return int(target.get("size_bytes") or 0) if target.get("action") == "send" else 0
+
+
+def actions(guard: str, findings: Iterable[Mapping[str, Any]], targets: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Subject to one word: what the plan does, else who has to."""
+    planned = {subject_of(target): str(target.get("action", "")) for target in targets}
+    return {
+        finding["subject"]: planned.get(finding["subject"]) or _without_target(guard, finding["verdict"]) for finding in findings
+    }
+
+
+def is_gap(guard: str, verdict: str) -> bool:
+    return VERDICTS[guard](verdict).is_gap
+
+
+def _without_target(guard: str, verdict: str) -> str:
+    known = VERDICTS[guard](verdict)
+    if known.needs_person:
+        return "a person"
+    return "next run" if known.is_gap else "-"
+
+
+def count_words(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {verdict}" for verdict, number in counts.items()) or "no entries"
+
+
+def refusal_json(refused: Refused | None) -> dict[str, Json] | None:
+    return None if refused is None else {"code": refused.code.value, "message": refused.message}
+
+
+def check_json(check: CheckOutcome) -> dict[str, Json]:
+    return {"name": check.name, "passed": check.passed, "severity": check.severity.value, "message": check.message}
+
+
+def check_rows(checks: Sequence[CheckOutcome]) -> list[tuple[str, str, str]]:
+    return [("ok" if check.passed else check.severity.value.upper(), check.name, check.message) for check in checks]
+
+
+def receipt_json(receipt: Receipt) -> dict[str, Json]:
+    return {
+        "guard": receipt.guard,
+        "watch": receipt.watch,
+        "subject": receipt.subject,
+        "action": receipt.action,
+        "size_bytes": receipt.size_bytes,
+        "sha256": receipt.sha256,
+        "plan_digest": receipt.plan_digest,
+        "approval_id": receipt.approval_id,
+        "approved_by": receipt.approved_by,
+        "run_id": receipt.run_id,
+        "evidence": dict(receipt.evidence),
+        "recorded_at": receipt.recorded_at.isoformat() if receipt.recorded_at else None,
+    }
+
+
+def decision_json(decision: Decision) -> dict[str, Json]:
+    return {
+        "decision_id": decision.decision_id,
+        "plan_digest": decision.plan_digest,
+        "kind": decision.kind.value,
+        "by": decision.decided_by,
+        "comment": decision.comment,
+        "decided_at": decision.decided_at.isoformat(),
+        "valid_until": decision.valid_until.isoformat(),
+        "channel": decision.channel,
+        "used_by": decision.used_by,
+        "used_at": decision.used_at.isoformat() if decision.used_at else None,
+    }
+
+
+def plan_json(plan: "StoredPlan") -> dict[str, Any]:
+    """The head of a plan, for lists."""
+    return {
+        "digest": plan.digest,
+        "guard": plan.guard,
+        "watch": plan.watch,
+        "state": str(plan.state),
+        "gaps": plan.gaps,
+        "targets": list(plan.targets),
+        "counts": dict(plan.counts),
+        "observation": plan.observation,
+        "first_reported_at": plan.first_reported_at.isoformat(),
+        "last_reported_at": plan.last_reported_at.isoformat(),
+        "run_id": plan.run_id,
+    }

@@ -1,0 +1,37 @@
+"""A policy for one run: fields that `--set FIELD=VALUE` replaces, read as text and checked like those in the file."""
+
+import re
+from collections.abc import Mapping
+
+from pydantic import ValidationError
+
+from guards.spool.policy import SpoolPolicy
+from opsguard_defs.settings.problems import nearest, problems_of
+from resources.errors import ConfigurationError
+
+
+def override_policy(policy: SpoolPolicy, overrides: Mapping[str, str]) -> SpoolPolicy:
+    """Lists are separated by commas. Raises `ConfigurationError` naming every field that will not do."""
+    fields = SpoolPolicy.model_fields
+    unknown = [f"{field}: unknown field; {nearest(field, list(fields))}" for field in overrides if field not in fields]
+    values = {field: _read(text, fields[field].annotation) for field, text in overrides.items() if field in fields}
+    try:
+        made = SpoolPolicy(**{**policy.model_dump(), **values})
+    except ValidationError as error:
+        raise ConfigurationError(
+            "\n".join(f"--set {problem}" for problem in [*unknown, *problems_of(error, SpoolPolicy)])
+        ) from None
+    if unknown:
+        raise ConfigurationError("\n".join(f"--set {problem}" for problem in unknown))
+    return made
+
+
+def _read(text: str, annotation: object) -> object:
+    """Whole numbers, truths and lists by their annotation; what cannot be read stays text, which the model then refuses."""
+    if annotation is int and re.fullmatch(r"-?[0-9]{1,12}", text):
+        return int(text)
+    if annotation is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    if annotation == tuple[str, ...]:
+        return tuple(item.strip() for item in text.split(","))
+    return text
