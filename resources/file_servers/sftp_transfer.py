@@ -1,0 +1,144 @@
+"""Bytes of one file over SFTP, both ways with many requests on their way at once.
+
+Raises the protocol's own `StatusError` and `SessionLost`; `sftp.py` turns them into sentences.
+"""
+
+import contextlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from resources.file_servers.interface import BLOCK_BYTES
+from resources.file_servers.sftp_listing import read_attributes
+from resources.file_servers.sftp_protocol import (
+    SAFE_BYTES,
+    OpenFlag,
+    Reply,
+    Request,
+    Session,
+    SessionLost,
+    Status,
+    StatusError,
+    string,
+)
+
+REQUESTS_IN_FLIGHT: Final = 64
+"""2 MiB: OpenSSH's channel window, so more would only wait in the server. At 40 ms round trip that still allows 50 MB/s."""
+
+_NO_ATTRIBUTES: Final = bytes(4)
+
+
+class Shrunk(Exception):
+    """The file ended before the size it had when it was opened."""
+
+
+class TooLong(Exception):
+    """The file is longer than the ceiling."""
+
+
+def read_file(session: Session, path: bytes, *, ceiling_bytes: int) -> Iterator[bytes]:
+    """Blocks of at most 256 KiB, to the end of the file as the server has it then. Memory: what is in flight."""
+    handle = _open(session, path, OpenFlag.READ)
+    try:
+        size = read_attributes(session.request(Reply.ATTRS, Request.FSTAT, handle), "").size_bytes
+        if size is not None and size > ceiling_bytes:
+            raise TooLong(f"it has {size} bytes")
+        yield from _blocks(session, handle, size=size or 0, ceiling_bytes=ceiling_bytes)
+    finally:
+        _close_quietly(session, handle)
+
+
+def write_new_file(session: Session, handle: bytes, blocks: Iterable[bytes]) -> int:
+    """Writes behind an exclusively created handle and closes it. Every status is awaited, that of CLOSE included."""
+    waiting: deque[int] = deque()
+    offset = 0
+    for block in blocks:
+        requests = []
+        for at in range(0, len(block), SAFE_BYTES):
+            part = block[at : at + SAFE_BYTES]
+            requests.append((handle, (offset + at).to_bytes(8, "big"), len(part).to_bytes(4, "big"), part))
+        waiting.extend(session.ask_all(Request.WRITE, requests))
+        offset += len(block)
+        while waiting and (len(waiting) > REQUESTS_IN_FLIGHT or session.has_answered(waiting[0])):
+            session.expect(Reply.STATUS, waiting.popleft())
+    while waiting:
+        session.expect(Reply.STATUS, waiting.popleft())
+    session.request(Reply.STATUS, Request.CLOSE, handle)
+    return offset
+
+
+def create(session: Session, path: bytes) -> bytes:
+    """The handle of a file that did not exist."""
+    return _open(session, path, OpenFlag.WRITE | OpenFlag.CREATE | OpenFlag.EXCLUSIVE)
+
+
+def abandon(session: Session, handle: bytes) -> None:
+    """Closes a half-written file; whatever the server says to it no longer matters."""
+    _close_quietly(session, handle)
+
+
+def _open(session: Session, path: bytes, flags: int) -> bytes:
+    opened = session.request(Reply.HANDLE, Request.OPEN, string(path), flags.to_bytes(4, "big"), _NO_ATTRIBUTES)
+    return string(opened.string())
+
+
+def _close_quietly(session: Session, handle: bytes) -> None:
+    """Nothing was written through this handle, or an error of the write itself is already on its way up."""
+    with contextlib.suppress(StatusError, SessionLost):
+        session.request(Reply.STATUS, Request.CLOSE, handle)
+
+
+def _blocks(session: Session, handle: bytes, *, size: int, ceiling_bytes: int) -> Iterator[bytes]:
+    waiting: deque[tuple[int, int, int]] = deque()
+    asked = received = 0
+    parts: list[bytes] = []
+    gathered = 0
+    try:
+        while True:
+            if len(waiting) <= REQUESTS_IN_FLIGHT // 2 and asked < size:
+                asked = _ask_ahead(session, handle, waiting, asked, size)
+            if waiting:
+                number, offset, length = waiting.popleft()
+            else:  # beyond the size at open: normally the end, else the file has grown
+                number, offset, length = _ask(session, handle, received, SAFE_BYTES), received, SAFE_BYTES
+            try:
+                part = session.expect(Reply.DATA, number).string()
+            except StatusError as status:
+                if status.code != Status.EOF:
+                    raise
+                break
+            if not part or len(part) > length:
+                raise SessionLost("the server answered READ with a wrong number of bytes")
+            if len(part) < length and offset + len(part) < size:
+                rest = offset + len(part)
+                waiting.appendleft((_ask(session, handle, rest, offset + length - rest), rest, offset + length - rest))
+            received += len(part)
+            if received > ceiling_bytes:
+                raise TooLong("it grew while it was read")
+            parts.append(part)
+            gathered += len(part)
+            if gathered + SAFE_BYTES > BLOCK_BYTES:
+                yield b"".join(parts)
+                parts, gathered = [], 0
+    finally:
+        session.forget(number for number, _, _ in waiting)
+    if received < size:
+        raise Shrunk(f"it ended after {received} of {size} bytes")
+    if parts:
+        yield b"".join(parts)
+
+
+def _ask_ahead(session: Session, handle: bytes, waiting: deque[tuple[int, int, int]], asked: int, size: int) -> int:
+    wanted: list[tuple[int, int]] = []
+    while len(waiting) + len(wanted) < REQUESTS_IN_FLIGHT and asked < size:
+        length = min(SAFE_BYTES, size - asked)
+        wanted.append((asked, length))
+        asked += length
+    requests = [(handle, offset.to_bytes(8, "big"), length.to_bytes(4, "big")) for offset, length in wanted]
+    numbers = session.ask_all(Request.READ, requests)
+    waiting.extend((number, offset, length) for number, (offset, length) in zip(numbers, wanted, strict=True))
+    return asked
+
+
+def _ask(session: Session, handle: bytes, offset: int, length: int) -> int:
+    return session.ask(Request.READ, handle, offset.to_bytes(8, "big"), length.to_bytes(4, "big"))
