@@ -6,6 +6,7 @@ Showing a text twice changes nothing more, and what is shown is for eyes: it is 
 """
 
 import re
+from itertools import accumulate
 from typing import Final
 
 NAME_LIMIT: Final = 120
@@ -42,7 +43,7 @@ def code_span(text: str, *, limit: int | None = NAME_LIMIT) -> str:
     """A Markdown code span that no content can leave: the fence is longer than any run of backticks inside."""
     shown = one_line(text, limit=limit) or " "
     fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
-    padding = " " if "`" in shown or shown != shown.strip() else ""
+    padding = " " if "`" in shown or shown.strip() not in ("", shown) else ""
     return f"{fence}{padding}{shown}{padding}{fence}"
 
 
@@ -112,10 +113,4 @@ def _shorten(parts: list[str], limit: int | None, *, ellipsis: str = ELLIPSIS) -
 
 
 def _fitting(parts: list[str], room: int) -> list[str]:
-    fitting: list[str] = []
-    for part in parts:
-        room -= len(part)
-        if room < 0:
-            break
-        fitting.append(part)
-    return fitting
+    return [part for part, used in zip(parts, accumulate(map(len, parts)), strict=True) if used <= room]
