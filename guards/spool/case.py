@@ -1,17 +1,19 @@
 """One outbound entry with all that is known about it: the questions that the judge's table asks, answered from the world."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
+from typing import Final
 
 from guards.canonical import Json
 from guards.spool.listing import Entry, EntryType
-from guards.spool.names import AliasIndex, is_deliverable
+from guards.spool.names import AliasIndex, is_deliverable, is_marker
+from guards.spool.notes import count
 from guards.spool.policy import SpoolPolicy
 from guards.spool.world import Attempt, SpoolWorld
 
-BYTES_PER_MEGABYTE = 1_048_576
+BYTES_PER_MEGABYTE: Final = 1_048_576
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,17 @@ class Bench:
         return incompleteness(self.world, self.policy)
 
     @cached_property
+    def markers(self) -> Mapping[str, tuple[Entry, ...]]:
+        """By the name of the feed that each would mark, in the order of their names."""
+        found: dict[str, tuple[Entry, ...]] = {}
+        for marker in sorted((one for one in self.world.outbound if is_marker(one.name, self.policy)), key=lambda one: one.name):
+            for suffix in self.policy.in_progress_suffixes:
+                if marker.name.endswith(suffix):
+                    feed = marker.name[: -len(suffix)]
+                    found[feed] = (*found.get(feed, ()), marker)
+        return found
+
+    @cached_property
     def partner_aliases(self) -> AliasIndex:
         return AliasIndex.of((entry.name for entry in self.world.partner), case_sensitive=self.case_sensitive)
 
@@ -40,58 +53,56 @@ class Bench:
 
 
 def incompleteness(world: SpoolWorld, policy: SpoolPolicy) -> str:
-    """As `SpoolWorld.incomplete`, and a listing that reaches the policy's limit counts as incomplete whatever it says of itself."""
+    """As `SpoolWorld.incomplete`; and a listing counts as incomplete, whatever it says of itself, when it reaches the policy's limit or
+    shows a name twice (a line break in a name can forge a row)."""
     if world.incomplete:
         return world.incomplete
     for place, listing in (("outbound spool", world.outbound), ("archive", world.archive), ("partner inbox", world.partner)):
         if len(listing) >= policy.listing_limit:
             return f"{place}: {len(listing):,} rows reach the listing limit of {policy.listing_limit:,}"
+        repeated = len(listing) - len({entry.name for entry in listing})
+        if repeated:
+            return f"{place}: {count(repeated, 'row')} with a name that another row has too, so rows may be forged"
     return ""
 
 
-@dataclass(slots=True)
 class Case:
-    """Made per entry, thrown away after its finding. `size_bytes` and `modified_at`: the row's, else the spool's own answer's."""
+    """Made per entry, thrown away after its finding; the facts that every entry needs are looked up once, the others on demand.
 
-    entry: Entry
-    bench: Bench
-    name: str = field(init=False)
-    answer: Entry | None = field(init=False)
-    size_bytes: int | None = field(init=False)
-    modified_at: datetime | None = field(init=False)
-    first_seen: datetime | None = field(init=False)
+    `size_bytes`, `modified_at`: the row's, else the spool's own answer's.
+    `since`: when the feed has certainly been there: its modified time, or our first sight of it when that is older or all there is.
+    """
 
-    def __post_init__(self) -> None:
-        world = self.bench.world
-        self.name = self.entry.name
-        self.answer = world.source_confirmed.get(self.name)
-        self.first_seen = world.first_seen.get(self.name)
-        self.size_bytes = self.entry.size_bytes
-        self.modified_at = self.entry.modified_at
-        if self.answer is not None:
-            if self.size_bytes is None:
-                self.size_bytes = self.answer.size_bytes
-            if self.modified_at is None:
-                self.modified_at = self.answer.modified_at
+    __slots__ = ("answer", "bench", "entry", "modified_at", "name", "partner_row", "since", "size_bytes")
 
-    @property
-    def since(self) -> datetime | None:
-        """When the feed has certainly been there: its modified time, or our first sight of it when that is older or all there is."""
-        return min((time for time in (self.modified_at, self.first_seen) if time is not None), default=None)
+    def __init__(self, entry: Entry, bench: Bench) -> None:
+        world = bench.world
+        name = entry.name
+        answer = world.source_confirmed.get(name)
+        self.entry: Final = entry
+        self.bench: Final = bench
+        self.name: Final = name
+        self.answer: Final = answer
+        self.partner_row: Final = world.partner.get(name)
+        size_bytes, modified_at, first_seen = entry.size_bytes, entry.modified_at, world.first_seen.get(name)
+        if answer is not None:
+            size_bytes = answer.size_bytes if size_bytes is None else size_bytes
+            modified_at = answer.modified_at if modified_at is None else modified_at
+        self.size_bytes: Final = size_bytes
+        self.modified_at: Final = modified_at
+        since = first_seen if modified_at is None else modified_at
+        self.since: Final = first_seen if since is not None and first_seen is not None and first_seen < since else since
 
     @property
     def age(self) -> timedelta:
         """Zero for a time slightly in the future. Only asked of entries that have a usable time."""
-        since = self.since
-        assert since is not None  # date_unknown comes first in the table
-        return max(self.bench.world.observed_at - since, timedelta())
+        assert self.since is not None  # date_unknown comes first in the table
+        return max(self.bench.world.observed_at - self.since, timedelta())
 
     @property
     def markers(self) -> tuple[Entry, ...]:
         """Writers' markers beside this feed."""
-        outbound = self.bench.world.outbound
-        found = (outbound.get(self.name + suffix) for suffix in self.bench.policy.in_progress_suffixes)
-        return tuple(marker for marker in found if marker is not None)
+        return self.bench.markers.get(self.name, ())
 
     @property
     def source_unasked(self) -> bool:
@@ -100,10 +111,6 @@ class Case:
     @property
     def partner_unasked(self) -> bool:
         return self.name not in self.bench.world.partner_confirmed
-
-    @property
-    def partner_row(self) -> Entry | None:
-        return self.bench.world.partner.get(self.name)
 
     @property
     def partner_size(self) -> int | None:
@@ -125,7 +132,9 @@ class Case:
     @property
     def telling_attempts(self) -> tuple[Attempt, ...]:
         """Ledger attempts that change the verdict if they are of this content: proven, or in doubt."""
-        attempts = self.bench.world.attempts.get(self.name, ())
+        attempts = self.bench.world.attempts.get(self.name)
+        if not attempts:
+            return ()
         return tuple(attempt for attempt in attempts if attempt.state.is_unresolved or attempt.state.is_proven_sent)
 
     @property
@@ -142,8 +151,7 @@ class Case:
 
     def facts(self) -> Mapping[str, Json]:
         """For the findings table. Volatile ones included; unknown is null."""
-        row = self.partner_row
-        since = self.since
+        row, since = self.partner_row, self.since
         shown: dict[str, Json] = {
             "type": self.entry.type.value,
             "size_bytes": self.size_bytes,

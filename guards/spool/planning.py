@@ -38,12 +38,13 @@ class SpoolTarget:
 
     @property
     def requirements(self) -> tuple[Requirement[SpoolWorld], ...]:
-        return (
+        """Resolving needs no free name in the archive: it settles what the ledger holds in doubt even when archiving has to wait."""
+        both_sides: tuple[Requirement[SpoolWorld], ...] = (
             SourceUnchanged(name=self.name, size_bytes=self.size_bytes, modified_at=self.modified_at, sha256=self.sha256),
             NoWriterMarker(name=self.name, suffixes=self.marker_suffixes),
-            ArchiveNameFree(name=self.name),
             PartnerStateUnchanged(name=self.name, expected=self.partner),
         )
+        return both_sides if self.action is SpoolAction.RESOLVE else (*both_sides, ArchiveNameFree(name=self.name))
 
     def as_json(self) -> Mapping[str, Json]:
         return {
