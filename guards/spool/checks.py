@@ -84,7 +84,8 @@ def sources_left_spool(targets: Sequence[SpoolTarget], *, outbound: Listing) -> 
         return _failed(
             name, f"The spool could not be seen completely ({outbound.incomplete}): look whether the sources are gone."
         )
-    still, changed = [], []
+    still: list[str] = []
+    changed: list[str] = []
     for target in targets:
         found = outbound.get(target.name)
         if found is None:
@@ -116,7 +117,7 @@ def sources_archived(
     for target in targets:
         archived = archived_as.get(target.name, target.name)
         found = archive.get(archived)
-        if found is None or found.size_bytes != target.size_bytes:
+        if found is None or found.type is not EntryType.FILE or found.size_bytes != target.size_bytes:
             wrong.append(f"{target.name!r} ({_shown(found)}, planned {size(target.size_bytes)})")
         elif archive_sha256.get(archived) != target.sha256:
             wrong.append(f"{target.name!r} (other bytes or not hashed)")
