@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from opsguard_defs.cli import apply, decide, init, records, report
+from opsguard_defs.cli import apply, decide, demo, doctor, init, records, report
 from opsguard_defs.cli.plans import plans
+from opsguard_defs.cli.sandbox import sandbox
 
 app = typer.Typer(
     name="opsguard",
@@ -32,7 +33,7 @@ def _example(text: str) -> str:
     return f"Example: {text}"
 
 
-_FLOW, _RECORDS, _SETUP = "The flow", "Records", "Setting up"
+_TRY, _FLOW, _RECORDS, _SETUP = "Trying it out", "The flow", "Records", "Setting up"
 
 app.command(epilog=_example("opsguard report spool/acme --set sla_minutes=30"), rich_help_panel=_FLOW)(report.report)
 app.add_typer(plans, name="plans", rich_help_panel=_FLOW)
@@ -44,3 +45,6 @@ app.command(epilog=_example("opsguard apply 3f9c2a10"), rich_help_panel=_FLOW)(a
 app.command(epilog=_example("opsguard verify spool/acme"), rich_help_panel=_FLOW)(apply.verify)
 app.command(epilog=_example("opsguard receipts --guard spool"), rich_help_panel=_RECORDS)(records.receipts)
 app.command(epilog=_example("opsguard init spool acme >> opsguard.toml"), rich_help_panel=_SETUP)(init.init)
+app.command(epilog=_example("opsguard doctor --guard spool"), rich_help_panel=_SETUP)(doctor.doctor)
+app.command(epilog=_example("opsguard demo --all-routes"), rich_help_panel=_TRY)(demo.demo)
+app.add_typer(sandbox, name="sandbox", rich_help_panel=_TRY)

@@ -8,7 +8,6 @@ import typer
 from opsguard_defs.cli.exits import Exit
 from opsguard_defs.cli.options import AsJson
 from opsguard_defs.cli.output import emit, line
-from opsguard_defs.settings.spool_watch import secret_variable
 from resources.errors import ConfigurationError
 
 _SPOOL = """
@@ -66,5 +65,7 @@ def watch_block(guard: str, name: str) -> str:
         raise ConfigurationError(f"no block for guard {guard[:40]!a}: known is spool")
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name):
         raise ConfigurationError("NAME must be lower-case letters, digits and _, at most 31, beginning with a letter")
+    from opsguard_defs.settings.spool_watch import secret_variable
+
     secrets = ("source_password", "partner_password", "source_key_passphrase")
     return _SPOOL.format(name=name, **{field: secret_variable(name, field) for field in secrets})

@@ -4,14 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from opsguard_defs.settings import Settings
-
 if TYPE_CHECKING:
+    from opsguard_defs.settings import Settings
     from resources.state import StateStore
 
 
 @contextmanager
-def open_state(settings: Settings) -> "Iterator[StateStore]":
+def open_state(settings: "Settings") -> "Iterator[StateStore]":
     """Starts or joins the embedded PostgreSQL when OPSGUARD_STATE_URL is unset. Raises `Unreachable`."""
     from resources.state import StateStore, state_url
 

@@ -1,0 +1,105 @@
+"""`opsguard demo`: one night that went wrong, repaired in front of you."""
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opsguard_defs.cli.exits import Exit
+from opsguard_defs.cli.options import AsJson
+from opsguard_defs.cli.output import emit, line, table
+from resources.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from opsguard_defs.demo import Played, Step
+    from opsguard_defs.settings import Settings
+
+_GUARDS = ("spool",)
+
+
+def demo(
+    guard: Annotated[str, typer.Option("--guard", metavar="GUARD", help="Only this guard's demo.")] = "",
+    every_route: Annotated[bool, typer.Option("--all-routes", help="Also FTP to SFTP and FTPS to FTPS.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the sandbox running afterwards.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Start the sandbox, lose feeds, find them, approve, repair, and prove it; ends with a table of what happened.
+
+    Exit code 0 only when every step was as described.
+    """
+    if guard not in {"", *_GUARDS}:
+        raise ConfigurationError(f"no demo for guard {guard[:40]!a}: there is one for {', '.join(_GUARDS)}")
+    from opsguard_defs.demo import USUAL_WATCHES, SpoolDemo
+    from opsguard_defs.sandbox import Sandbox
+    from opsguard_defs.settings import load_settings
+
+    box = Sandbox()
+    with box.running():
+        os.environ.update(box.env())
+        settings = load_settings(box.config)
+        watches = box.watches if every_route else USUAL_WATCHES
+        played = []
+        for watch in watches:
+            if not as_json:
+                line(f"spool/{watch}")
+            played.append(SpoolDemo(box, settings, watch, tell=_ignore if as_json else _tell).play())
+    if keep:
+        box.up()
+    if as_json:
+        for one in played:
+            emit(_as_json(one))
+    else:
+        _summary(played, settings, kept=keep)
+    return Exit.DONE
+
+
+def _tell(step: "Step") -> None:
+    line(f"  ({step.letter}) {step.title}: {step.seen}")
+    line(f"      $ {step.command}")
+    if step.rows:
+        table(("entry", "verdict", "why"), step.rows)
+
+
+def _ignore(_step: "Step") -> None:
+    """The steps are printed whole at the end."""
+
+
+def _summary(played: "list[Played]", settings: "Settings", *, kept: bool) -> None:
+    line()
+    rows = [
+        (f"spool/{one.watch}", feed.name, feed.verdict, f"{feed.size_bytes:,}", "yes") for one in played for feed in one.feeds
+    ]
+    table(("watch", "feed", "was", "bytes", "re-sent, proven, archived"), rows, title="What happened", right=("bytes",))
+    sides = [
+        (feed.name, side, digest)
+        for one in played
+        for feed in one.feeds
+        for side, digest in (("archive", feed.archive_sha256), ("partner", feed.partner_sha256))
+    ]
+    table(("feed", "side", "SHA-256 of the bytes on disk"), sides, title="The same bytes on both sides")
+    line("Look at it in the UI:")
+    line(f"  OPSGUARD_HOME={settings.home} opsguard dev")
+    for one in played:
+        line(f"  {settings.ui_url}/locations/opsguard/asset-groups/spool_{one.watch}/lineage")
+        line(f"  {settings.ui_url}/runs/{one.run_id}")
+    line("On the command line: opsguard plans, opsguard receipts" + (", opsguard sandbox down" if kept else ""))
+
+
+def _as_json(one: "Played") -> dict[str, object]:
+    return {
+        "guard": "spool",
+        "watch": one.watch,
+        "plan_digest": one.plan_digest,
+        "run_id": one.run_id,
+        "steps": [{"step": s.letter, "title": s.title, "command": s.command, "seen": s.seen} for s in one.steps],
+        "feeds": [
+            {
+                "name": feed.name,
+                "verdict": feed.verdict,
+                "size_bytes": feed.size_bytes,
+                "archive_sha256": feed.archive_sha256,
+                "partner_sha256": feed.partner_sha256,
+            }
+            for feed in one.feeds
+        ],
+    }

@@ -1,0 +1,171 @@
+"""What is missing: settings, state store, and each side of each watch. Looks only; nothing is written to any server."""
+
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+from guards.spool.listing import Listing
+from opsguard_defs.settings import Settings, SpoolWatch
+from resources.errors import ConfigurationError, OpsGuardError
+from resources.file_servers.endpoint import Endpoint
+from resources.file_servers.interface import Reader
+
+PACKAGES: Final = ("dagster", "dagster-webserver", "sqlalchemy", "psycopg", "pydantic", "paramiko", "cryptography", "typer")
+AHEAD: Final = timedelta(minutes=5)
+"""A feed newer than this is a clock that differs, not a feed: the same bound as the verdict `clock_skew`."""
+
+
+class Health(StrEnum):
+    OK = "ok"
+    NOTE = "note"
+    """Works, and somebody should know."""
+    MISCONFIGURED = "misconfigured"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """`where` is a watch (`spool/acme`) or a part of the product; `message` says what was seen, or what to do."""
+
+    where: str
+    check: str
+    health: Health
+    message: str
+
+    def as_json(self) -> dict[str, str]:
+        return {"where": self.where, "check": self.check, "health": self.health.value, "message": self.message}
+
+
+def examine(settings: Settings, *, guard: str = "", now: Callable[[], datetime]) -> Iterator[Diagnosis]:
+    """Everything, in order, as it is found out. `now` is this machine's clock, for what servers say about theirs."""
+    yield from _versions()
+    yield _settings(settings)
+    yield from _state(settings, now)
+    for watch in settings.watches:
+        if guard in {"", watch.guard}:
+            yield from _watch(watch, now)
+
+
+def _versions() -> Iterator[Diagnosis]:
+    found = [f"Python {platform.python_version()}"]
+    for package in PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            yield Diagnosis("opsguard", "versions", Health.MISCONFIGURED, f"{package} is not installed: `make setup`")
+    yield Diagnosis("opsguard", "versions", Health.OK, ", ".join(found))
+
+
+def _settings(settings: Settings) -> Diagnosis:
+    if settings.config_file is None:
+        message = "no opsguard.toml: `opsguard init spool NAME >> opsguard.toml`, or `opsguard sandbox up` for one to play with"
+        return Diagnosis("opsguard", "settings", Health.MISCONFIGURED, message)
+    if not settings.watches:
+        message = f"{settings.config_file} has no [[watch]]: `opsguard init spool NAME` prints one"
+        return Diagnosis("opsguard", "settings", Health.MISCONFIGURED, message)
+    where_alerts_go = "Slack" if _has_slack(settings) else "the log only (no Slack token or webhook)"
+    message = f"{settings.config_file}: {len(settings.watches)} watches; alerts go to {where_alerts_go}"
+    return Diagnosis("opsguard", "settings", Health.OK, message)
+
+
+def _has_slack(settings: Settings) -> bool:
+    slack = settings.slack
+    return bool((slack.token.get_secret_value() and slack.channel) or slack.webhook.get_secret_value())
+
+
+def _state(settings: Settings, now: Callable[[], datetime]) -> Iterator[Diagnosis]:
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from resources.state import StateStore, state_url
+
+    try:
+        with StateStore.open(state_url(settings.home)) as store:
+            ahead = store.now() - now()
+            place = f"{store.engine.url.host}:{store.engine.url.port}/{store.engine.url.database}"
+    except OpsGuardError as error:
+        yield Diagnosis("opsguard", "state store", _health(error), str(error))
+        return
+    except (SQLAlchemyError, OSError) as error:
+        first = str(getattr(error, "orig", error)).strip().split("\n", 1)[0]
+        yield Diagnosis("opsguard", "state store", Health.UNREACHABLE, first)
+        return
+    yield Diagnosis("opsguard", "state store", Health.OK, f"PostgreSQL at {place} answers and is migrated")
+    if abs(ahead) > AHEAD:
+        minutes = int(ahead.total_seconds() // 60)
+        message = f"the database's clock is {minutes} minutes ahead of this machine's: approvals end by the database's"
+        yield Diagnosis("opsguard", "clock", Health.NOTE, message)
+
+
+def _watch(watch: SpoolWatch, now: Callable[[], datetime]) -> Iterator[Diagnosis]:
+    where = f"{watch.guard}/{watch.name}"
+    missing = watch.missing()
+    for problem in missing:
+        yield Diagnosis(where, "settings", Health.MISCONFIGURED, problem)
+    if missing:
+        return
+    yield Diagnosis(where, "settings", Health.OK, "files and secrets that the settings name are here")
+    route = watch.route()
+    limit = watch.policy.listing_limit
+    directories = (("outbound spool", route.source.directory), ("archive", route.archive))
+    yield from _side(where, route.source, directories, limit, now)
+    yield from _side(where, route.partner, (("inbox", route.partner.directory),), limit, now)
+    yield _renaming(where, watch)
+
+
+def _side(
+    where: str, endpoint: Endpoint, directories: tuple[tuple[str, str], ...], limit: int, now: Callable[[], datetime]
+) -> Iterator[Diagnosis]:
+    from resources.file_servers import open_server
+
+    step = "connection"
+    try:
+        with open_server(endpoint).reader() as reader:
+            seen = reader.identity.fingerprint or "plain FTP: this server proves nothing about who it is"
+            yield Diagnosis(where, f"{endpoint.side} connection", Health.OK, f"{endpoint.shown}: logged in; {seen}")
+            for name, directory in directories:
+                step = name
+                yield from _directory(where, f"{endpoint.side} {name}", reader, directory, limit, now)
+    except OpsGuardError as error:
+        yield Diagnosis(where, f"{endpoint.side} {step}", _health(error), str(error))
+
+
+def _directory(
+    where: str, check: str, reader: Reader, directory: str, limit: int, now: Callable[[], datetime]
+) -> Iterator[Diagnosis]:
+    try:
+        listing = reader.list(directory, limit=limit)
+    except OpsGuardError as error:
+        yield Diagnosis(where, check, _health(error), str(error))
+        return
+    if not listing.is_complete:
+        yield Diagnosis(where, check, Health.UNREACHABLE, f"{directory}: {listing.incomplete}")
+        return
+    yield Diagnosis(where, check, Health.OK, f"{directory}: {len(listing)} entries")
+    if ahead := _ahead(listing, now()):
+        message = f"the newest entry of {directory} is {ahead} minutes in the future: clocks differ, or the profile's time_zone is wrong"
+        yield Diagnosis(where, f"{check} clock", Health.NOTE, message)
+
+
+def _ahead(listing: Listing, now: datetime) -> int:
+    """Whole minutes that the newest entry lies beyond the bound, 0 when it does not."""
+    newest = max((entry.modified_at for entry in listing if entry.modified_at is not None), default=now)
+    return int((newest - now).total_seconds() // 60) if newest - now > AHEAD else 0
+
+
+def _renaming(where: str, watch: SpoolWatch) -> Diagnosis:
+    match watch.partner_profile.rename_supported:
+        case False | "no":
+            message = "the partner cannot rename: feeds are written under their final name, and may be seen half"
+            return Diagnosis(where, "partner renaming", Health.NOTE, message)
+        case True | "yes":
+            return Diagnosis(where, "partner renaming", Health.OK, "said to work by partner_profile.rename_supported")
+        case _:
+            return Diagnosis(where, "partner renaming", Health.OK, "not known until the first write: looking cannot tell")
+
+
+def _health(error: OpsGuardError) -> Health:
+    return Health.MISCONFIGURED if isinstance(error, ConfigurationError) else Health.UNREACHABLE
