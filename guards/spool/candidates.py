@@ -19,26 +19,47 @@ spool of 20,000 missing feeds is not asked about 20,000 times."""
 
 
 def give_places(bench: Bench, judged: Iterable[Judged]) -> None:
-    """Changes the candidates among `judged`: confirmed ones get an `action`, the others a verdict that says why not."""
+    """Changes the candidates among `judged`: confirmed ones get an `action`, the others a verdict or a note that says why not."""
     candidates = sorted((one for one in judged if _is_candidate(one)), key=_turn)
     for one in _asked_now(bench, candidates):
         one.asks |= _unanswered(one)
     places = bench.policy.max_files_per_run
+    confirmed: list[Judged] = []
     for one in candidates:
         if _unanswered(one):
-            if places > 0:
+            if len(confirmed) < places:
                 _unconfirmed(one)
             else:
                 _over_ceiling(one)
-            continue
-        disagreement = _disagreement(one.case, one.ruling)
-        if disagreement is not None:
+        elif (disagreement := _disagreement(one.case, one.ruling)) is not None:
             one.ruling = disagreement
-        elif places > 0:
-            places -= 1
-            _take_place(one)
         else:
-            _over_ceiling(one)
+            confirmed.append(one)
+    _seat(bench, confirmed)
+
+
+def _seat(bench: Bench, confirmed: list[Judged]) -> None:
+    """One that cannot be read takes no place, or a few of them would hold up everything behind them for ever. Nobody beyond twice the
+    ceiling is hashed to fill such a gap."""
+    places = bench.policy.max_files_per_run
+    eligible, rest = confirmed[: 2 * places], confirmed[2 * places :]
+    readable = [one for one in eligible if not _is_unreadable(one)]
+    hashed_now = eligible if len(readable) < len(eligible) else eligible[:places]
+    for one in hashed_now:
+        if one.case.name not in bench.world.source_sha256:
+            one.asks |= Ask.HASH_SOURCE
+    for one in eligible:
+        if _is_unreadable(one):
+            note = f"{one.ruling.note} The spool's copy could not be read to take its SHA-256, so no plan holds it."
+            one.ruling = replace(one.ruling, note=note, action=None)
+    for one in readable[:places]:
+        one.action = one.ruling.action
+    for one in (*readable[places:], *rest):
+        _over_ceiling(one)
+
+
+def _is_unreadable(one: Judged) -> bool:
+    return one.case.name in one.case.bench.world.source_sha256 and not one.case.sha256
 
 
 def _is_candidate(one: Judged) -> bool:
@@ -136,15 +157,6 @@ def _unconfirmed(one: Judged) -> None:
         note=f"Not confirmed by the servers' own answers yet. By the listings: {one.ruling.note}",
         action=None,
     )
-
-
-def _take_place(one: Judged) -> None:
-    one.action = one.ruling.action
-    world = one.case.bench.world
-    if one.case.name not in world.source_sha256:
-        one.asks |= Ask.HASH_SOURCE
-    elif not one.case.sha256:
-        one.ruling = replace(one.ruling, note=f"{one.ruling.note} It could not be read to take its SHA-256, so no plan holds it.")
 
 
 def _over_ceiling(one: Judged) -> None:

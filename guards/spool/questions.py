@@ -1,11 +1,10 @@
 """Which names have to be asked about by themselves before the judge can be sure, and whose bytes have to be hashed.
 
-The observer asks until nothing is left: `while questions := open_questions(...)`. It takes at most four rounds. An answer goes into
+The observer asks until nothing is left: `while questions := open_questions(...)`. It takes at most five rounds, mostly two. An answer goes into
 the world's mapping of the same kind, and None ("no such name") is an answer; a hash that could not be taken is "". What was answered is
 never asked again.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from guards.spool.case import Bench
@@ -33,14 +32,6 @@ def open_questions(world: SpoolWorld, *, policy: SpoolPolicy, consumes_on_arriva
     """Empty (false) when nothing more needs to be asked."""
     bench = Bench(world=world, policy=policy, consumes_on_arrival=consumes_on_arrival, case_sensitive=case_sensitive)
     return _collected([one for one in assess(bench) if one.asks])
-
-
-def target_questions(names: Iterable[str], *, world: SpoolWorld) -> Questions:
-    """What an apply run asks before the gate: each planned name, confirmed on both sides, whatever today's report would ask."""
-    wanted = frozenset(names)
-    return Questions(
-        confirm_source=wanted - world.source_confirmed.keys(), confirm_partner=wanted - world.partner_confirmed.keys()
-    )
 
 
 def _collected(asking: list[Judged]) -> Questions:

@@ -101,14 +101,19 @@ class PartnerStateUnchanged:
     expected: PartnerCopy | None
 
     def check(self, seen: SpoolWorld) -> Mismatch | None:
-        wanted = "no copy at the partner" if self.expected is None else f"{_copy(self.expected)} at the partner"
         if self.name not in seen.partner_confirmed:
-            return Mismatch(self.name, wanted, _NOT_ASKED)
-        entry = seen.partner_confirmed[self.name]
+            return Mismatch(self.name, self._wanted(), _NOT_ASKED)
+        return self.compare(seen.partner_confirmed[self.name])
+
+    def compare(self, entry: Entry | None) -> Mismatch | None:
+        """The same against one fresh answer about this name."""
         found = None if entry is None else PartnerCopy(size_bytes=entry.size_bytes, modified_at=entry.modified_at)
         if found != self.expected or (entry is not None and entry.type is not EntryType.FILE):
-            return Mismatch(self.name, wanted, _shown(entry))
+            return Mismatch(self.name, self._wanted(), _shown(entry))
         return None
+
+    def _wanted(self) -> str:
+        return "no copy at the partner" if self.expected is None else f"{_copy(self.expected)} at the partner"
 
     def as_json(self) -> Mapping[str, Json]:
         return {"requires": "partner_state_unchanged", "name": self.name, "partner": copy_json(self.expected)}
