@@ -1,0 +1,114 @@
+"""The embedded PostgreSQL as a client sees it: one per home directory, shared by every process that opens it, gone after the last.
+
+    url = state_url(Path(".opsguard"))      # OPSGUARD_STATE_URL when set, else postgresql://opsguard:...@127.0.0.1:PORT/postgres
+
+The port changes with every start of the server: ask for the URL, never store it. A process that was only handed the URL (by its
+environment) does not keep the server alive; one that called `state_url` does, until it ends.
+"""
+
+import fcntl
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from resources.errors import ConfigurationError, OpsGuardError, Unreachable
+
+GRACE_SECONDS: Final = 10.0
+"""How long an unused server stays up; OPSGUARD_POSTGRES_GRACE_SECONDS overrides. Short commands in a row share one server."""
+START_SECONDS: Final = 120.0
+"""initdb takes 0.6 s, start 0.03 s; the rest is for a machine that is drowning."""
+
+_held: Final[dict[Path, int]] = {}
+_opening: Final = threading.Lock()
+
+
+def state_url(home: Path) -> str:
+    """The URL of the state database. Starts or joins the embedded server when OPSGUARD_STATE_URL is unset."""
+    configured = os.environ.get("OPSGUARD_STATE_URL", "").strip()
+    return configured or open_embedded(home / "postgres")
+
+
+def open_embedded(home: Path) -> str:
+    """The URL of the server that lives in `home`, started if need be; this process keeps it alive until it ends."""
+    with _opening:
+        try:
+            home = home.absolute()
+            home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            home = home.resolve()
+            if home not in _held:
+                _held[home] = _join(home)
+            with (home / "start.lock").open("a") as gate:
+                fcntl.flock(gate, fcntl.LOCK_EX)
+                return _running(home) or _start_keeper(home)
+        except OSError as error:
+            raise ConfigurationError(
+                f"the embedded PostgreSQL needs a directory it can write, and {home} is not one ({error.strerror or error}): "
+                "set OPSGUARD_HOME to another, or OPSGUARD_STATE_URL to a PostgreSQL of your own"
+            ) from error
+
+
+def leave(home: Path) -> None:
+    """Stop keeping the server of `home` alive from this process; without other clients it ends after its grace."""
+    with _opening:
+        descriptor = _held.pop(home.resolve(), None)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _join(home: Path) -> int:
+    descriptor = os.open(home / "clients.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)  # waits for a keeper that is just stopping
+    return descriptor
+
+
+def _running(home: Path) -> str | None:
+    try:
+        url = (home / "url").read_text()
+        with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), 5):
+            return url
+    except (OSError, ValueError):
+        return None
+
+
+def _start_keeper(home: Path) -> str:
+    grace = os.environ.get("OPSGUARD_POSTGRES_GRACE_SECONDS", "") or str(GRACE_SECONDS)
+    root = Path(__file__).resolve().parents[2]
+    with (home / "keeper.log").open("ab") as log:
+        keeper = subprocess.Popen(
+            [sys.executable, "-m", "resources.state.keeper", str(home), grace],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
+            env=_keeper_environment(root),
+        )
+    assert keeper.stdout is not None
+    with keeper.stdout as answers:
+        waiting, _, _ = select.select([answers], [], [], START_SECONDS)
+        line = answers.readline() if waiting else b""
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        keeper.kill()
+        keeper.wait()
+        raise Unreachable(f"the embedded PostgreSQL did not start; see {home / 'keeper.log'} and {home / 'log'}") from None
+    if "error" in answer:
+        keeper.wait()
+        kind: type[OpsGuardError] = ConfigurationError if answer["error"] == "ConfigurationError" else Unreachable
+        raise kind(str(answer["message"]))
+    keeper.returncode = 0  # it outlives us on purpose; without this Popen warns about it when collected
+    return (home / "url").read_text()
+
+
+def _keeper_environment(root: Path) -> dict[str, str]:
+    """No secrets of ours travel into a process that lives on: only what finding Python and the programs takes."""
+    kept = {name: value for name in ("PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "TMPDIR") if (value := os.environ.get(name))}
+    return {**kept, "PYTHONPATH": str(root), "LC_ALL": "C", "PYTHONUTF8": "1"}

