@@ -10,7 +10,9 @@ from opsguard_defs.sandbox.layout import Layout, write_private
 from opsguard_defs.sandbox.roster import SLACK, WATCHES, DemoWatch
 from opsguard_defs.sandbox.state_file import SandboxServer
 
-SLACK_TOKEN: Final = "OPSGUARD_SANDBOX_SLACK_TOKEN"  # noqa: S105 - a name; a real Slack token must never reach the sink
+# Names of their own: a real token must never reach the sink, and a real webhook never a message of the sandbox.
+SLACK_TOKEN: Final = "OPSGUARD_SANDBOX_SLACK_TOKEN"  # noqa: S105
+SLACK_WEBHOOK: Final = "OPSGUARD_SANDBOX_SLACK_WEBHOOK"
 NOT_A_TOKEN: Final = "xoxb-sandbox"  # noqa: S105 - the sink takes anything
 
 _HEAD: Final = """\
@@ -56,6 +58,7 @@ def render_config(layout: Layout, servers: Mapping[str, SandboxServer]) -> str:
             "[slack]  # a sink on this machine that records what would be posted\n"
             'channel = "#opsguard-sandbox"\n'
             f'token_env = "{SLACK_TOKEN}"\n'
+            f'webhook_env = "{SLACK_WEBHOOK}"\n'
             f'base_url = "http://{sink.host}:{sink.port}/api/"\n'
         )
     return "\n".join([*blocks, *(_watch_block(layout, watch, servers) for watch in WATCHES)])

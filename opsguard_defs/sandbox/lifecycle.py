@@ -107,6 +107,14 @@ class Sandbox:
         with log.open("ab") as output:
             output_from = output.tell()
             keeper = self._spawn(output, tied=tied)
+        try:
+            return self._await(keeper, log, output_from)
+        except BaseException:
+            keeper.terminate()
+            keeper.wait()
+            raise
+
+    def _await(self, keeper: "subprocess.Popen[bytes]", log: Path, output_from: int) -> Running:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             running = self.status()
@@ -119,7 +127,6 @@ class Sandbox:
                     said = output.read().decode("utf-8", "replace").strip()
                 raise Unreachable(said or f"The sandbox's keeper ended with exit code {keeper.returncode}; see {log}.")
             time.sleep(_POLL_SECONDS)
-        keeper.terminate()
         raise Unreachable(f"The sandbox did not start within {START_SECONDS:.0f} s; see {self.layout.logs}.")
 
     def _spawn(self, output: IO[bytes], *, tied: bool) -> subprocess.Popen[bytes]:
