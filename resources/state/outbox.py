@@ -31,6 +31,8 @@ class OutboxRow:
     why: str
     queued_at: datetime
     sent_ts: str = ""
+    settled_at: datetime | None = None
+    """When it became sent, unknown or failed; database clock."""
 
 
 def enqueue(connection: Connection, key: str, payload: Json) -> bool:
@@ -94,6 +96,13 @@ def failed(connection: Connection, outbox_id: int, why: str, retry_at: datetime 
         _settle(connection, outbox_id, status="queued", why=why, next_attempt_at=retry_at, claimed_at=None)
 
 
+def absent(connection: Connection, outbox_id: int) -> None:
+    """A look-up at the receiver proved that an unknown one never arrived: it is due again."""
+    statement = update(outbox).where(outbox.c.id == outbox_id, outbox.c.status == "unknown")
+    why = "looked up: it had not arrived"
+    connection.execute(statement.values(status="queued", why=why, settled_at=None, claimed_at=None, next_attempt_at=current()))
+
+
 def _settle(connection: Connection, outbox_id: int, **values: Any) -> None:
     """Only what is being sent can be settled: a claim that went stale meanwhile stays unknown, unless it was accepted after all."""
     settable = ["sending", "unknown"] if values["status"] == "sent" else ["sending"]
@@ -120,4 +129,5 @@ def _row(row: Row[Any]) -> OutboxRow:
         why=row.why,
         queued_at=row.queued_at,
         sent_ts=row.sent_ts,
+        settled_at=row.settled_at,
     )

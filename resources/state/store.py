@@ -170,6 +170,9 @@ class OutboxStore:
     def failed(self, outbox_id: int, why: str, retry_at: datetime | None) -> None:
         writing(self._engine, "the alert's failure", lambda c: outbox.failed(c, outbox_id, why, retry_at))
 
+    def absent(self, outbox_id: int) -> None:
+        writing(self._engine, "the alert's look-up", lambda c: outbox.absent(c, outbox_id))
+
     def pending(self, limit: int = 100) -> list[OutboxRow]:
         """Queued or being sent, oldest first."""
         return reading(self._engine, lambda c: outbox.rows(c, statuses=("queued", "sending"), limit=limit))

@@ -81,10 +81,15 @@ class SlackSink:
             return message
 
     def history(self, query: Mapping[str, Any]) -> dict[str, Any]:
-        """`conversations.history`, newest first, one page."""
-        oldest = float(query.get("oldest") or 0)
+        """`conversations.history`, newest first, one page; metadata only when asked for."""
+        oldest, with_metadata = float(query.get("oldest") or 0), query.get("include_all_metadata") == "1"
         found = [
-            {"type": "message", "ts": m["ts"], "text": m["body"].get("text", ""), "metadata": m["body"].get("metadata") or {}}
+            {
+                "type": "message",
+                "ts": m["ts"],
+                "text": m["body"].get("text", ""),
+                "metadata": (m["body"].get("metadata") or {}) if with_metadata else {},
+            }
             for m in reversed(self.messages)
             if channel_id(m["channel"]) == query.get("channel") and float(m["ts"]) >= oldest
         ]
@@ -164,7 +169,8 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path.startswith("/services/"):
             self._post("webhook", body)
         else:
-            self._call(urllib.parse.urlsplit(self.path).path.removeprefix("/api/"), body)
+            address = urllib.parse.urlsplit(self.path)
+            self._call(address.path.removeprefix("/api/"), {**dict(urllib.parse.parse_qsl(address.query)), **body})
 
     def _prepare(self, body: object) -> None:
         answers = body if isinstance(body, list) else [body]
