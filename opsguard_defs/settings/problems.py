@@ -75,9 +75,7 @@ def _allowed(details: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def _described(details: ErrorDetails, annotation: Any, metadata: list[Any], description: str) -> str:
-    bounds = {
-        name: getattr(item, name) for item in metadata for name in ("ge", "le", "max_length", "pattern") if hasattr(item, name)
-    }
+    bounds = {name: getattr(item, name) for item in metadata for name in ("ge", "le", "max_length") if hasattr(item, name)}
     choices = _choices(annotation)
     kind = details["type"]
     if choices:
@@ -88,7 +86,7 @@ def _described(details: ErrorDetails, annotation: Any, metadata: list[Any], desc
             if {"ge", "le"} <= set(bounds)
             else f"a whole number, {bounds.get('ge', 0)} or more"
         )
-    if kind in {"string_pattern_mismatch", "missing"}:
+    if kind == "missing":
         return description[:1].lower() + description[1:].rstrip(".")
     if kind in {"string_too_long", "string_too_short"}:
         return f"1 to {bounds.get('max_length', 'more')} characters"

@@ -49,6 +49,12 @@ def _archive(value: str) -> str:
     return clean_directory(value)
 
 
+def _watch_name(value: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", value):
+        raise ValueError("must be lower-case letters, digits and _, at most 31 characters, beginning with a letter")
+    return value
+
+
 def _host_key(value: str) -> str:
     if value and not _HOST_KEY.fullmatch(value):
         raise ValueError('must be a public key such as "ssh-ed25519 AAAA..." or its fingerprint "SHA256:..." (43 characters)')
@@ -73,10 +79,7 @@ class SpoolWatch(BaseModel):
     )
 
     guard: Literal["spool"] = Field(description="Always spool.")
-    name: str = Field(
-        description="Names this watch everywhere: lower-case letters, digits and _, at most 31, beginning with a letter.",
-        pattern=r"^[a-z][a-z0-9_]{0,30}$",
-    )
+    name: Annotated[str, AfterValidator(_watch_name)] = Field(description="Names this watch everywhere.")
     source: Url = Field(description="The outbound spool: scheme://user@host:port/directory.")
     archive: Annotated[str, AfterValidator(_archive)] = Field(description="Archive directory, on the source server.")
     partner: Url = Field(description="The partner's inbox: scheme://user@host:port/directory.")
