@@ -6,8 +6,9 @@
 Not the client's library, so that a mistake of paramiko's is not met by the same mistake. In the client's own process it would also
 share its interpreter lock. It ends with the process that started it. The ready file holds the bound port once connections are taken.
 
-Each line of the log is one JSON object {"at", "event", "user", "path", "to", "bytes"}: `login`, `upload` and `download` (when the
-file is closed; bytes written or read), `rename` (path, to), `remove`. It is the partner's own record: tests judge by it, not by ours.
+Each line of the log is one JSON object {"at", "event", "user", "path", "to", "bytes"}: `login`, `upload` and `download` (when the client
+closes the file; bytes written or read), `upload_cut` (the connection ended first), `rename` (path, to), `remove`. It is the partner's
+own record: tests judge by it, not by ours.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import hmac
 import json
 import os
 import signal
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -81,8 +83,9 @@ class Door(asyncssh.SSHServer):
         self._connection = conn
 
     def begin_auth(self, username: str) -> bool:
-        if self._settings.authorized_keys is not None and self._connection is not None:
-            self._connection.set_authorized_keys(str(self._settings.authorized_keys))
+        keys_of_user = self._settings.authorized_keys if username == self._settings.user else None
+        if keys_of_user is not None and self._connection is not None:
+            self._connection.set_authorized_keys(str(keys_of_user))
         return True
 
     def password_auth_supported(self) -> bool:
@@ -136,7 +139,7 @@ class Jail(asyncssh.SFTPServer):
         handle = cast("OpenFile", file_obj)
         handle.inner.close()
         if handle.for_writing:
-            self._log.say("upload", self._user, handle.path, size=handle.written)
+            self._log.say("upload_cut" if self.channel.is_closing() else "upload", self._user, handle.path, size=handle.written)
         elif handle.read:
             self._log.say("download", self._user, handle.path, size=handle.read)
 
@@ -153,7 +156,7 @@ class Jail(asyncssh.SFTPServer):
         self._log.say("remove", self._user, path)
 
 
-async def serve(settings: Settings, *, port: int, ready: Path) -> None:
+async def serve(settings: Settings, *, port: int, ready: Path, jail: type[Jail] = Jail) -> None:
     """Until a signal. Links that lead out of the jail must not be put into it: the server follows them."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -163,7 +166,7 @@ async def serve(settings: Settings, *, port: int, ready: Path) -> None:
         port,
         server_factory=lambda: Door(settings),
         server_host_keys=[str(settings.host_key)],
-        sftp_factory=lambda chan: Jail(chan, settings),
+        sftp_factory=lambda chan: jail(chan, settings),
         allow_scp=False,
         agent_forwarding=False,
         x11_forwarding=False,
@@ -176,7 +179,7 @@ async def serve(settings: Settings, *, port: int, ready: Path) -> None:
     await listener.wait_closed()
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def arguments_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="The sandbox's SFTP server on 127.0.0.1")
     parser.add_argument("--root", type=Path, required=True, help="directory that the client sees as /")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
@@ -188,9 +191,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--authorized-keys", type=Path, help="OpenSSH authorized_keys file")
     parser.add_argument("--log", type=Path, help="JSON lines of what clients did")
-    given = parser.parse_args(arguments)
+    return parser
 
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+def run(given: argparse.Namespace, *, jail: type[Jail] = Jail) -> None:
+    """Until a signal, or until the process that started us ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if not given.host_key.exists():
         key = asyncssh.generate_private_key("ssh-ed25519", comment="opsguard-sandbox")
         given.host_key.touch(mode=0o600)
@@ -204,7 +211,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         authorized_keys=given.authorized_keys,
         log=AccessLog(given.log),
     )
-    asyncio.run(serve(settings, port=given.port, ready=given.ready))
+    asyncio.run(serve(settings, port=given.port, ready=given.ready, jail=jail))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    run(arguments_parser().parse_args(arguments))
 
 
 if __name__ == "__main__":
