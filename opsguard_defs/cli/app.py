@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from opsguard_defs.cli import apply, decide, demo, doctor, init, records, report
+from opsguard_defs.cli import alerts, apply, decide, demo, dev, doctor, init, records, report
 from opsguard_defs.cli.plans import plans
 from opsguard_defs.cli.sandbox import sandbox
 
@@ -48,3 +48,5 @@ app.command(epilog=_example("opsguard init spool acme >> opsguard.toml"), rich_h
 app.command(epilog=_example("opsguard doctor --guard spool"), rich_help_panel=_SETUP)(doctor.doctor)
 app.command(epilog=_example("opsguard demo --all-routes"), rich_help_panel=_TRY)(demo.demo)
 app.add_typer(sandbox, name="sandbox", rich_help_panel=_TRY)
+app.command(epilog=_example("opsguard dev --port 3000"), rich_help_panel=_TRY)(dev.dev)
+app.command(epilog=_example("opsguard alerts --send"), rich_help_panel=_RECORDS)(alerts.alerts)
