@@ -88,9 +88,7 @@ def _bounded(text: str, limit: int) -> str:
     """Escaped, at most `limit` characters after escaping, never cut inside an escape."""
     room = limit
     while len(shown := slack_text(text, limit=room)) > limit:
-        room -= max(len(shown) - limit, 1)
-        if room < 2:
-            return ""
+        room = min(room - 1, room * limit // len(shown))  # an escape is four or five characters: at least a fifth stays
     return shown
 
 
