@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from guards.text import one_line
 from resources.errors import Transient, Unreachable
 from resources.file_servers.endpoint import Endpoint
 
@@ -102,6 +103,5 @@ def hang_up(connection: socket.socket | None) -> None:
 
 
 def shown(text: str, *, longest: int = 200) -> str:
-    """What a server said, fit for a sentence: one line, printable ASCII or escaped, bounded."""
-    line = text.encode("unicode_escape").decode("ascii").replace("\\\\", "\\")
-    return line if len(line) <= longest else line[:longest] + "..."
+    """What a server said, fit for a sentence: one line, nothing that acts, bounded."""
+    return one_line(text, limit=longest)
