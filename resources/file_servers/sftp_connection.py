@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from resources.errors import ConfigurationError, Transient, Unreachable
-from resources.file_servers.connect import Patience, dial, hang_up, retrying, shown
+from resources.file_servers.connect import Patience, dial, hang_up, shown
 from resources.file_servers.endpoint import Endpoint
 from resources.file_servers.interface import ServerIdentity
 from resources.file_servers.sftp_host_keys import HostKey, TrustedKeys, trusted_keys, untrusted
@@ -71,7 +71,7 @@ class StallingSocket(socket.socket):
 
 
 def connect(endpoint: Endpoint, patience: Patience) -> Connection:
-    """Bounded retries for what is transient; `UntrustedServer`, wrong passwords and configuration errors at once."""
+    """One attempt. `UntrustedServer`, `Transient`, `Unreachable` (a wrong password among them), `ConfigurationError` (nothing contacted)."""
     trusted = trusted_keys(endpoint)
     key = _private_key(endpoint)
     if key is None and not endpoint.password.get_secret_value():
@@ -79,10 +79,6 @@ def connect(endpoint: Endpoint, patience: Patience) -> Connection:
             f"{endpoint.side}: neither a password nor a key file is set for {endpoint.shown}: "
             f"set {endpoint.side}_key or the {endpoint.side} password's environment variable"
         )
-    return retrying(lambda: _connect_once(endpoint, trusted, key, patience), side=endpoint.side, patience=patience)
-
-
-def _connect_once(endpoint: Endpoint, trusted: TrustedKeys, key: paramiko.PKey | None, patience: Patience) -> Connection:
     transport, seen = _trusted_transport(endpoint, trusted, patience)
     try:
         with _deadline(transport, endpoint, "logging in", patience.stall_seconds):

@@ -1,6 +1,6 @@
 """What an SFTP directory holds: READDIR by hand, so that names keep their bytes and one undecodable name hides no other.
 
-Raises the protocol's own `StatusError` and `SessionLost`; `sftp.py` turns them into sentences.
+Raises the protocol's own `StatusError` and `SessionLost`; `sftp_session` turns them into sentences.
 """
 
 import stat as mode_bits
@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from guards.spool.listing import Entry, EntryType, Listing, TimeSource
+from resources.file_servers.names import decoded, encoded, joined
 from resources.file_servers.sftp_protocol import Fields, Reply, Request, Session, SessionLost, Status, StatusError, string
 
 _READ_AHEAD: Final = 4
@@ -22,22 +23,9 @@ _TYPES: Final = {
 }
 
 
-def decode_name(name: bytes) -> str:
-    """Undecodable bytes become lone surrogates; `encode_path` gives the same bytes back."""
-    return name.decode("utf-8", "surrogateescape")
-
-
-def encode_path(path: str) -> bytes:
-    return path.encode("utf-8", "surrogateescape")
-
-
-def path_of(directory: str, name: str) -> bytes:
-    return encode_path(f"{directory.rstrip('/')}/{name}")
-
-
 def list_directory(session: Session, directory: str, *, limit: int) -> Listing:
     """Every row but `.` and `..`. Ends at the server's explicit EOF; any other end says so in `incomplete`."""
-    handle = string(session.request(Reply.HANDLE, Request.OPENDIR, string(encode_path(directory))).string())
+    handle = string(session.request(Reply.HANDLE, Request.OPENDIR, string(encoded(directory))).string())
     entries: dict[str, Entry] = {}
     incomplete = ""
     waiting: deque[int] = deque()
@@ -65,15 +53,15 @@ def stat_entry(session: Session, directory: str, name: str) -> Entry | None:
 
     Both questions travel together: proof of absence costs no second round trip.
     """
-    asked = session.ask(Request.LSTAT, string(path_of(directory, name)))
-    asked_directory = session.ask(Request.STAT, string(encode_path(directory)))
+    asked = session.ask(Request.LSTAT, string(encoded(joined(directory, name))))
+    asked_directory = session.ask(Request.STAT, string(encoded(directory)))
     try:
         found = session.expect(Reply.ATTRS, asked)
     except StatusError as status:
         if status.code != Status.NO_SUCH_FILE:
             session.forget([asked_directory])
             raise
-        parent = read_attributes(session.expect(Reply.ATTRS, asked_directory), decode_name(encode_path(directory)))
+        parent = read_attributes(session.expect(Reply.ATTRS, asked_directory), directory)
         if parent.type is not EntryType.DIRECTORY:
             raise
         return None
@@ -116,7 +104,7 @@ def _take(rows: Fields, entries: dict[str, Entry], *, limit: int) -> str:
         if raw in (b".", b".."):
             read_attributes(rows, "")
             continue
-        name = decode_name(raw)
+        name = decoded(raw)
         entry = read_attributes(rows, name)
         if entries.setdefault(name, entry) != entry:
             return "the server listed one name twice with different facts: the directory changed while it was listed"

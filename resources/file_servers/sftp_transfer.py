@@ -1,13 +1,15 @@
 """Bytes of one file over SFTP, both ways with many requests on their way at once.
 
-Raises the protocol's own `StatusError` and `SessionLost`; `sftp.py` turns them into sentences.
+Raises the protocol's own `StatusError` and `SessionLost`; `sftp_session` turns them into sentences.
 """
 
 import contextlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
+from resources.file_servers.connect import Patience
 from resources.file_servers.interface import BLOCK_BYTES
 from resources.file_servers.sftp_listing import read_attributes
 from resources.file_servers.sftp_protocol import (
@@ -36,19 +38,30 @@ class TooLong(Exception):
     """The file is longer than the ceiling."""
 
 
-def read_file(session: Session, path: bytes, *, ceiling_bytes: int) -> Iterator[bytes]:
-    """Blocks of at most 256 KiB, to the end of the file as the server has it then. Memory: what is in flight."""
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """`size_bytes` when it was opened, None when the server would not say."""
+
+    handle: bytes
+    size_bytes: int | None
+
+
+def open_file(session: Session, path: bytes) -> OpenFile:
     handle = _open(session, path, OpenFlag.READ)
+    return OpenFile(handle, read_attributes(session.request(Reply.ATTRS, Request.FSTAT, handle), "").size_bytes)
+
+
+def read_blocks(session: Session, file: OpenFile, *, ceiling_bytes: int) -> Generator[bytes, None, None]:
+    """Blocks of at most 256 KiB, to the end of the file as the server has it then; closes it. Memory: what is in flight."""
     try:
-        size = read_attributes(session.request(Reply.ATTRS, Request.FSTAT, handle), "").size_bytes
-        if size is not None and size > ceiling_bytes:
-            raise TooLong(f"it has {size} bytes")
-        yield from _blocks(session, handle, size=size or 0, ceiling_bytes=ceiling_bytes)
+        if file.size_bytes is not None and file.size_bytes > ceiling_bytes:
+            raise TooLong(f"it has {file.size_bytes} bytes")
+        yield from _blocks(session, file.handle, size=file.size_bytes or 0, ceiling_bytes=ceiling_bytes)
     finally:
-        _close_quietly(session, handle)
+        _close_quietly(session, file.handle)
 
 
-def write_new_file(session: Session, handle: bytes, blocks: Iterable[bytes]) -> int:
+def write_blocks(session: Session, handle: bytes, blocks: Iterable[bytes], *, patience: Patience) -> int:
     """Writes behind an exclusively created handle and closes it. Every status is awaited, that of CLOSE included."""
     waiting: deque[int] = deque()
     offset = 0
@@ -63,7 +76,11 @@ def write_new_file(session: Session, handle: bytes, blocks: Iterable[bytes]) -> 
             session.expect(Reply.STATUS, waiting.popleft())
     while waiting:
         session.expect(Reply.STATUS, waiting.popleft())
-    session.request(Reply.STATUS, Request.CLOSE, handle)
+    session.patience(patience.settle_seconds)
+    try:
+        session.request(Reply.STATUS, Request.CLOSE, handle)
+    finally:
+        session.patience()
     return offset
 
 

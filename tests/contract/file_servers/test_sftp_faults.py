@@ -17,11 +17,12 @@ from guards.spool.listing import EntryType
 from resources.errors import NotObserved, OutcomeUnknown, Rejected, Transient, Unreachable, UntrustedServer
 from resources.file_servers.connect import Patience
 from resources.file_servers.endpoint import Endpoint
-from resources.file_servers.sftp import SftpReader, SftpServer, SftpWriter
+from resources.file_servers.interface import Reader, Writer
+from resources.file_servers.sftp import SftpServer
 from tests.servers.authorization import authorized
 from tests.servers.sftp import SftpPeer, asyncssh_peer
 
-QUICK = Patience(connect_seconds=5, stall_seconds=2, settle_seconds=4, attempts=2, first_pause_seconds=0.01)
+QUICK = Patience(connect_seconds=5, stall_seconds=1, settle_seconds=2, attempts=2, first_pause_seconds=0.01)
 FEED = b"0123456789" * 60_000
 CEILING = 10**9
 
@@ -42,11 +43,11 @@ def start(tmp_path: Path) -> Iterator[Start]:
         yield one
 
 
-def reader(endpoint: Endpoint) -> AbstractContextManager[SftpReader]:
+def reader(endpoint: Endpoint) -> AbstractContextManager[Reader]:
     return SftpServer(endpoint, patience=QUICK).reader()
 
 
-def writer(endpoint: Endpoint) -> AbstractContextManager[SftpWriter]:
+def writer(endpoint: Endpoint) -> AbstractContextManager[Writer]:
     return SftpServer(endpoint, patience=QUICK).writer(authorized(), scope="spool/acme", directories=("/inbox",))
 
 
@@ -150,7 +151,7 @@ def test_a_server_whose_plain_rename_overwrites_is_not_asked_to(start: Start) ->
     peer = start("rename_overwrites")
     (peer.inbox / ".feed.part").write_bytes(FEED)
     (peer.inbox / "feed.csv").write_bytes(b"theirs")
-    with writer(peer.endpoint) as session, pytest.raises(Rejected, match="is there already"):
+    with writer(peer.endpoint) as session, pytest.raises(Rejected, match="exists already"):
         session.rename("/inbox", ".feed.part", "/inbox", "feed.csv")
     assert (peer.inbox / "feed.csv").read_bytes() == b"theirs"
 
@@ -178,7 +179,7 @@ def test_a_lost_reply_to_remove_is_unknown(start: Start) -> None:
 def test_a_download_that_is_cut_is_transient(start: Start) -> None:
     peer = start("cut_download:400000")
     (peer.inbox / "feed.csv").write_bytes(FEED)
-    with reader(peer.endpoint) as session, pytest.raises(Transient, match=r"reading /inbox/feed\.csv"):
+    with reader(peer.endpoint) as session, pytest.raises(Transient, match=r"read /inbox/feed\.csv"):
         list(session.read("/inbox", "feed.csv", ceiling_bytes=CEILING))
 
 
@@ -202,7 +203,7 @@ def test_a_file_over_the_ceiling_is_not_read(start: Start) -> None:
     peer = start("none")
     (peer.inbox / "feed.csv").write_bytes(FEED)
     with reader(peer.endpoint) as session:
-        with pytest.raises(NotObserved, match="longer than allowed"):
+        with pytest.raises(NotObserved, match="more than the ceiling"):
             list(session.read("/inbox", "feed.csv", ceiling_bytes=len(FEED) - 1))
         assert b"".join(session.read("/inbox", "feed.csv", ceiling_bytes=len(FEED))) == FEED
 
@@ -230,7 +231,7 @@ def test_reading_can_be_left_in_the_middle(start: Start) -> None:
 def test_a_server_that_hangs_while_reading_is_given_up(start: Start) -> None:
     peer = start("hang_read")
     (peer.inbox / "feed.csv").write_bytes(FEED)
-    with reader(peer.endpoint) as session, pytest.raises(Transient, match="did not answer for 2 s"):
+    with reader(peer.endpoint) as session, pytest.raises(Transient, match="did not answer for 1 s"):
         list(session.read("/inbox", "feed.csv", ceiling_bytes=CEILING))
 
 
@@ -255,7 +256,7 @@ def test_a_directory_that_is_gone_is_not_absence_of_its_files(start: Start) -> N
     with reader(peer.endpoint) as session:
         with pytest.raises(NotObserved, match="no such file or directory"):
             session.stat("/inbox", "feed.csv")
-        with pytest.raises(NotObserved, match="listing /inbox"):
+        with pytest.raises(NotObserved, match="list /inbox"):
             session.list("/inbox", limit=10)
 
 
@@ -276,7 +277,7 @@ def test_a_listing_whose_connection_is_cut_is_not_a_listing(start: Start) -> Non
     peer = start("list_cut:150")
     for number in range(300):
         (peer.inbox / f"{number}.csv").touch()
-    with reader(peer.endpoint) as session, pytest.raises(Transient, match="listing /inbox"):
+    with reader(peer.endpoint) as session, pytest.raises(Transient, match="list /inbox"):
         session.list("/inbox", limit=1000)
 
 
