@@ -14,15 +14,15 @@ Where: TypeAlias = Annotated[str, typer.Argument(metavar="GUARD[/WATCH]", help="
 GuardOption: TypeAlias = Annotated[str, typer.Option("--guard", metavar="GUARD", help="Only of this guard.")]
 
 _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
-LONGEST: Final = timedelta(days=365)
+LONGEST: Final = timedelta(days=90)
 
 
 def duration(text: str) -> timedelta:
-    """`90m`, `12h`, `2d`; from a minute to a year."""
+    """`90m`, `12h`, `2d`; from a minute to 90 days."""
     found = re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", text.strip().lower())
     length = timedelta(**{_UNITS[found[2]]: int(found[1])}) if found else timedelta(0)
     if not timedelta(minutes=1) <= length <= LONGEST:
-        raise ConfigurationError("--valid-for must be a number and m, h or d, from 1m to 365d: for example 12h")
+        raise ConfigurationError("--valid-for must be a number and m, h or d, from 1m to 90d: for example 12h")
     return length
 
 

@@ -10,11 +10,14 @@ import traceback
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 from opsguard_defs.cli.exits import BROKEN_PIPE, INTERRUPTED, Exit
 from opsguard_defs.cli.output import say
 from resources.errors import OpsGuardError
+
+COMPLETION: Final = "_OPSGUARD_COMPLETE"
+"""Set by the shell when it asks for completions."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -27,6 +30,9 @@ def run(arguments: Sequence[str]) -> int:
         code = _invoke(arguments)
         sys.stdout.flush()
         return code
+    except SystemExit as ended:
+        # Completion ends this way; otherwise only Typer and Rich do, with 1, when whoever read our output has gone.
+        return _broken_pipe() if ended.code == 1 and COMPLETION not in os.environ else int(ended.code or 0)
     except BrokenPipeError:
         return _broken_pipe()
     except KeyboardInterrupt:
