@@ -6,7 +6,8 @@ On 127.0.0.1 only; ends with the process that started it. `http://127.0.0.1:PORT
 a program. Clients use `http://127.0.0.1:PORT/api/` as Slack's base URL (any token), or `/services/ANY/THING/ELSE` as a webhook.
 
 `POST /_next` (JSON) says how the coming posts are answered, one object per post: `{"status": 429, "headers": {"Retry-After": "1"},
-"body": "..."}` refuses; `{"drop": "after"}` takes the message and loses the answer; `{"drop": "before"}` loses the request.
+"body": "..."}` refuses; `{"drop": "after"}` takes the message and loses the answer; `{"drop": "before"}` loses the request;
+`{"hang": true}` takes the message and never answers.
 
 Each line of the log, and of `messages.jsonl` in the root (read again at the next start), is one message: {"at", "ts", "call",
 "channel", "authorised", "body"}. Tokens and webhook paths are not kept.
@@ -43,6 +44,7 @@ class SlackSink:
         self._lock = threading.Lock()
         self.messages: list[dict[str, Any]] = self._kept()
         self.next: deque[Mapping[str, Any]] = deque()
+        self.closing = threading.Event()
         self._server = Door(self, port)
         self.port: int = self._server.server_port
         self.url = f"http://127.0.0.1:{self.port}"
@@ -56,6 +58,7 @@ class SlackSink:
         self._server.serve_forever(poll_interval=0.1)
 
     def close(self) -> None:
+        self.closing.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -198,9 +201,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def _post(self, call: str, body: Mapping[str, Any]) -> None:
         prepared = self.server.sink.next.popleft() if self.server.sink.next else {}
-        if "drop" in prepared:
-            if prepared["drop"] == "after":
+        if "drop" in prepared or "hang" in prepared:
+            if prepared.get("drop") != "before":
                 self.server.sink.take(call, body, authorised="Authorization" in self.headers)
+            if "hang" in prepared:
+                self.server.sink.closing.wait()
             self.close_connection = True
             self.connection.close()
             return
