@@ -1,0 +1,173 @@
+"""Entries and what they amount to. An entry is one thing that happened to a reservation; a reservation is the fold of its entries.
+
+The same fold serves the transitions, every store, and the verification of a stored chain: there is no second reading of a row.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+
+from guards.canonical import Json
+from guards.delivery.outcome import Reason
+from guards.delivery.pins import Pins
+from guards.delivery.reservation import EDGES, ReservationState
+from guards.delivery.slot import Slot
+
+
+class Event(StrEnum):
+    OPENED = "opened"
+    """An attempt begins; the claim on the slot is its."""
+    MOVED = "moved"
+    LATE_EVIDENCE = "late_evidence"
+    """Said too late to change the state; kept, because it may be the only trace of what went out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """`state` is the state after it. `pins` and `key` only when opened; `receipt` when proven sent; `approval` when a person allowed it."""
+
+    event: Event
+    slot: Slot
+    attempt: int
+    state: ReservationState
+    fence: int
+    holder: str
+    pins_digest: str
+    pins: Pins | None = None
+    key: str = ""
+    reason: Reason | None = None
+    note: str = ""
+    receipt: Mapping[str, Json] = field(default_factory=dict)
+    evidence: Mapping[str, Json] = field(default_factory=dict)
+    approval: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def reservation_id(self) -> str:
+        return self.slot.reservation_id(self.attempt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """One attempt to fill a slot, as its entries leave it. `changed_at` is when it last moved, `is_live` the store's answer on the lease."""
+
+    slot: Slot
+    attempt: int
+    state: ReservationState
+    pins: Pins
+    key: str
+    fence: int
+    holder: str
+    opened_at: datetime
+    changed_at: datetime
+    opened_under: Mapping[str, Json] = field(default_factory=dict)
+    reason: Reason | None = None
+    note: str = ""
+    receipt: Mapping[str, Json] = field(default_factory=dict)
+    evidence: Mapping[str, Json] = field(default_factory=dict)
+    approval: Mapping[str, Json] = field(default_factory=dict)
+    late: tuple[Mapping[str, Json], ...] = ()
+    is_live: bool = False
+    lease_expires_at: datetime | None = None
+
+    @property
+    def reservation_id(self) -> str:
+        return self.slot.reservation_id(self.attempt)
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Late evidence says that it went out after all, whatever the state says."""
+        return any(said.get("state") == ReservationState.DELIVERED.value for said in self.late)
+
+
+@dataclass(frozen=True, slots=True)
+class IllegalEntry:
+    """An entry that cannot follow: the stored chain is not what this program wrote."""
+
+    why: str
+
+
+def advance(current: Reservation | None, entry: Entry, *, at: datetime) -> Reservation | IllegalEntry:
+    """`current` is the slot's latest attempt, None when the slot is free."""
+    match entry.event:
+        case Event.OPENED:
+            return _opened(current, entry, at)
+        case Event.MOVED:
+            return _moved(current, entry, at)
+        case Event.LATE_EVIDENCE:
+            if (problem := _not_the_same(current, entry)) or current is None:
+                return IllegalEntry(problem)
+            if entry.state is not current.state:
+                return IllegalEntry(f"late evidence changed {current.state} to {entry.state}")
+            return replace(current, late=(*current.late, dict(entry.evidence)))
+
+
+def _opened(current: Reservation | None, entry: Entry, at: datetime) -> Reservation | IllegalEntry:
+    if entry.pins is None or entry.pins.digest != entry.pins_digest:
+        return IllegalEntry("an attempt opened without the pins its digest is of")
+    if (None, entry.state) not in EDGES:
+        return IllegalEntry(f"an attempt opened as {entry.state}")
+    if entry.attempt != (current.attempt + 1 if current else 1):
+        return IllegalEntry(f"attempt {entry.attempt} opened after {current.attempt if current else 'none'}")
+    if current is not None and not may_be_replaced(current):
+        return IllegalEntry(f"attempt {entry.attempt} opened over one that is {current.state}")
+    if entry.fence != (current.fence + 1 if current else 0):
+        return IllegalEntry(f"attempt {entry.attempt} opened with fence {entry.fence}")
+    return Reservation(
+        slot=entry.slot,
+        attempt=entry.attempt,
+        state=entry.state,
+        pins=entry.pins,
+        key=entry.key,
+        fence=entry.fence,
+        holder=entry.holder,
+        opened_at=at,
+        changed_at=at,
+        opened_under=entry.approval,
+        reason=entry.reason,
+        note=entry.note,
+        evidence=entry.evidence,
+        approval=entry.approval,
+    )
+
+
+def _moved(current: Reservation | None, entry: Entry, at: datetime) -> Reservation | IllegalEntry:
+    if (problem := _not_the_same(current, entry)) or current is None:
+        return IllegalEntry(problem)
+    if (current.state, entry.state) not in EDGES:
+        return IllegalEntry(f"no edge from {current.state} to {entry.state}")
+    granted = entry.state is ReservationState.SENDING
+    if entry.fence != current.fence + granted or (entry.holder != current.holder and not granted):
+        return IllegalEntry(f"moved to {entry.state} by {entry.holder or 'nobody'} with fence {entry.fence}")
+    if entry.state.is_proven_sent and not (entry.receipt or entry.evidence):
+        return IllegalEntry(f"{entry.state} without evidence")
+    if entry.state is ReservationState.SENT_AUDITED and entry.receipt != current.receipt:
+        return IllegalEntry("an audit replaced the receipt")
+    return replace(
+        current,
+        state=entry.state,
+        fence=entry.fence,
+        holder=entry.holder,
+        changed_at=at,
+        reason=entry.reason,
+        note=entry.note,
+        receipt=entry.receipt or current.receipt,
+        evidence=entry.evidence,
+        approval=entry.approval,
+    )
+
+
+def _not_the_same(current: Reservation | None, entry: Entry) -> str:
+    if current is None:
+        return "moved before it was opened"
+    if (current.slot, current.attempt) != (entry.slot, entry.attempt):
+        return f"attempt {entry.attempt} moved while {current.attempt} is the latest"
+    if current.pins.digest != entry.pins_digest:
+        return "its pins changed"
+    return ""
+
+
+def may_be_replaced(reservation: Reservation) -> bool:
+    """Proven not sent, of a kind that allows it, and nothing said late contradicts it."""
+    proven_not_sent = reservation.state in (ReservationState.KNOWN_FAILURE, ReservationState.RESOLVED_NOT_SENT)
+    return proven_not_sent and reservation.slot.rules.is_replaceable and not reservation.is_contradicted

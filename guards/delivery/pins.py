@@ -1,0 +1,64 @@
+"""Pins: what a reservation is for, fixed over its life. Equal pins are the same request; others are refused."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from guards.canonical import Json, canonical_json, digest
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+MOST_BYTES: Final = 48 * 1024
+"""Of canonical JSON: a row, which is 64 KiB at most, holds its pins and then some. A body of 32 KiB fits."""
+AUTHORITY: Final = frozenset(
+    {
+        "authority",
+        "customer_identity",
+        "candidate",
+        "canonical_registry",
+        "canonical_binding",
+        "sidecar_authority",
+        "sidecar_history",
+        "ledger_authority",
+        "owner",
+        "consent",
+        "route",
+        "canonical",
+        "feature_epoch",
+        "canonical_sequence",
+    }
+)
+"""All of these or none: digests, and for the last two whole numbers in decimal."""
+_NUMBERS: Final = frozenset({"feature_epoch", "canonical_sequence"})
+
+
+class NotPins(ValueError):
+    """Pins outside the closed form: nothing was reserved."""
+
+
+@dataclass(frozen=True)
+class Pins:
+    """`facts`: names `[a-z][a-z0-9_]*` to JSON (for a feed: name, destination, sha256, size_bytes). `authority` may be empty."""
+
+    facts: Mapping[str, Json]
+    authority: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.facts or not all(_NAME.fullmatch(name) for name in self.facts):
+            raise NotPins("pins are named facts, at least one; a name is lower-case letters, digits and underscore")
+        if self.authority and set(self.authority) != AUTHORITY:
+            raise NotPins(f"an authority is whole or absent: it lacks or exceeds {sorted(AUTHORITY ^ set(self.authority))}")
+        for name, value in self.authority.items():
+            if not (value.isascii() and value.isdigit() and len(value) <= 18 if name in _NUMBERS else _DIGEST.fullmatch(value)):
+                raise NotPins(f"authority {name} is not {'a whole number' if name in _NUMBERS else '64 hex digits'}")
+        if len(canonical_json(self.as_json())) > MOST_BYTES:
+            raise NotPins(f"pins take {MOST_BYTES} bytes at most")
+
+    def as_json(self) -> dict[str, Json]:
+        return {"facts": dict(self.facts), "authority": dict(self.authority)}
+
+    @cached_property
+    def digest(self) -> str:
+        return digest(self.as_json())

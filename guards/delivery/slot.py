@@ -1,0 +1,90 @@
+"""Slots: what is owed once. A slot is filled by reservations, one attempt at a time; its key never changes.
+
+Slot(customer="acme-1", period="2026-W48", kind="weekly").key == "acme-1:2026-W48:weekly"
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from guards.canonical import digest
+
+_CUSTOMER: Final = re.compile(r"[a-z0-9][a-z0-9_-]{2,63}")
+_PERIOD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+RESERVATION_DIGITS: Final = 32
+
+
+class NotASlot(ValueError):
+    """Outside the closed grammar of slot keys."""
+
+
+class Kind(StrEnum):
+    """What kind of effect a slot is for. `feed` is a file re-sent by guard `spool`."""
+
+    DAILY = "daily"
+    WEEKLY = "weekly"
+    MONTHLY = "monthly"
+    CUTOFF = "cutoff"
+    REMINDER = "reminder"
+    FEED = "feed"
+
+    @property
+    def may_fail_known(self) -> bool:
+        """The provider can prove that nothing was accepted; for the others every failure is doubt."""
+        return self in (Kind.REMINDER, Kind.FEED)
+
+    @property
+    def is_replaceable(self) -> bool:
+        """After a proven failure a person may allow another attempt."""
+        return self in (Kind.REMINDER, Kind.FEED)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Slot:
+    """`customer` `[a-z0-9][a-z0-9_-]{2,63}`, `period` `[A-Za-z0-9][A-Za-z0-9_-]{0,127}`, `kind` a `Kind`; else `NotASlot`."""
+
+    customer: str
+    period: str
+    kind: str
+
+    def __post_init__(self) -> None:
+        if not _CUSTOMER.fullmatch(self.customer):
+            raise NotASlot("a customer key is 3 to 64 of a-z, 0-9, dash and underscore, and begins with a letter or digit")
+        if not _PERIOD.fullmatch(self.period):
+            raise NotASlot("a period is 1 to 128 of letters, digits, dash and underscore, and begins with a letter or digit")
+        if self.kind not in set(Kind):
+            raise NotASlot(f"a slot's kind is one of {', '.join(Kind)}")
+
+    @property
+    def key(self) -> str:
+        return f"{self.customer}:{self.period}:{self.kind}"
+
+    @property
+    def rules(self) -> Kind:
+        return Kind(self.kind)
+
+    def reservation_id(self, attempt: int) -> str:
+        """32 hex digits, the same wherever the ledger is kept: asking again for the same attempt finds it."""
+        return digest({"slot": self.key, "attempt": attempt})[:RESERVATION_DIGITS]
+
+
+def parse_slot(key: str) -> Slot:
+    """The inverse of `Slot.key`; `NotASlot` for anything else."""
+    parts = key.split(":")
+    if len(parts) != 3:
+        raise NotASlot("a slot key is customer:period:kind")
+    return Slot(*parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Held by the one caller that moved a reservation from `prepared` to `sending`: only it may call the provider, once."""
+
+    slot: Slot
+    reservation_id: str
+    attempt: int
+    fence: int
+    holder: str
+    lease_expires_at: datetime
