@@ -191,7 +191,7 @@ def _partner_without(case: Case) -> Ruling:
         if bench.consumes_on_arrival:
             return Ruling(
                 SpoolVerdict.DELIVERED_CONSUMED,
-                f"The partner has taken it: {proof}, and this partner takes files away. Only the archiving is left.",
+                f"The partner has taken it: {_lower(proof)}, and this partner takes files away. Only the archiving is left.",
                 action=SpoolAction.ARCHIVE,
             )
         return Ruling(

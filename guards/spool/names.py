@@ -20,6 +20,9 @@ _UNSAFE_CATEGORIES: Final = {
     "Cs": "bytes that are not UTF-8",
 }
 
+_BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters and marks to Unicode, nothing to the eye: two names that differ only in them look the same."""
+
 
 def unsafe_reason(name: str) -> str:
     """ "" when the name can be acted on, else what is wrong with it, to be put after "the name has" or shown alone."""
@@ -32,6 +35,8 @@ def unsafe_reason(name: str) -> str:
     for character in name:
         if reason := _UNSAFE_CATEGORIES.get(unicodedata.category(character)):
             return f"{reason} (U+{ord(character):04X})"
+        if character in _BLANK:
+            return f"a character that shows as nothing (U+{ord(character):04X})"
     if "/" in name:
         return "a slash: it would leave its directory"
     return "" if len(name.encode()) <= MOST_NAME_BYTES else f"more than {MOST_NAME_BYTES} bytes"
@@ -79,7 +84,7 @@ class AliasIndex:
                 plain.add(name)
             else:
                 # Two are enough to always have one that is not the asker; a directory of 20,000 look-alikes stays linear.
-                by_key[key] = tuple(sorted((*by_key.get(key, ()), name))[:2])
+                by_key[key] = tuple(sorted({*by_key.get(key, ()), name})[:2])
         return cls(case_sensitive=case_sensitive, plain=frozenset(plain), by_key=by_key)
 
     def other_than(self, name: str) -> str | None:
