@@ -44,6 +44,9 @@ class SlackSink:
         self._lock = threading.Lock()
         self.messages: list[dict[str, Any]] = self._kept()
         self.next: deque[Mapping[str, Any]] = deque()
+        self.refused_methods: dict[str, str] = {}
+        """Web API method to the error it answers: what this token may not do."""
+        self.page_size = 200
         self.closing = threading.Event()
         self._server = Door(self, port)
         self.port: int = self._server.server_port
@@ -84,8 +87,9 @@ class SlackSink:
             return message
 
     def history(self, query: Mapping[str, Any]) -> dict[str, Any]:
-        """`conversations.history`, newest first, one page; metadata only when asked for."""
+        """`conversations.history`, newest first, in pages; metadata only when asked for."""
         oldest, with_metadata = float(query.get("oldest") or 0), query.get("include_all_metadata") == "1"
+        start = int(query.get("cursor") or 0)
         found = [
             {
                 "type": "message",
@@ -96,7 +100,10 @@ class SlackSink:
             for m in reversed(self.messages)
             if channel_id(m["channel"]) == query.get("channel") and float(m["ts"]) >= oldest
         ]
-        return {"ok": True, "messages": found, "has_more": False}
+        end = start + self.page_size
+        more = end < len(found)
+        following = {"response_metadata": {"next_cursor": str(end)}} if more else {}
+        return {"ok": True, "messages": found[start:end], "has_more": more, **following}
 
     def channels(self) -> dict[str, Any]:
         """`conversations.list`: those that were posted to."""
@@ -186,6 +193,9 @@ class Handler(BaseHTTPRequestHandler):
     def _call(self, method: str, body: Mapping[str, Any]) -> None:
         if not self.headers.get("Authorization", "").startswith("Bearer "):
             self._json({"ok": False, "error": "not_authed"})
+            return
+        if method in self.server.sink.refused_methods:
+            self._json({"ok": False, "error": self.server.sink.refused_methods[method]})
             return
         match method:
             case "chat.postMessage":
