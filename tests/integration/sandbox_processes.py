@@ -1,0 +1,33 @@
+"""What the tests of the sandbox look at: processes of one home, found in /proc by their command lines and waited for."""
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def processes_of(home: Path) -> dict[int, str]:
+    """Living processes whose command line names `home`, with that command line. Linux only."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+            is_zombie = (entry / "stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+        except OSError:
+            continue
+        if re.search(rf"{re.escape(str(home))}(?=[/ ]|$)", command) and not is_zombie:
+            found[int(entry.name)] = command
+    return found
+
+
+def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for: {what}"
+        time.sleep(0.05)
+
+
+def wait_until_gone(home: Path) -> None:
+    wait_until(lambda: not processes_of(home), f"no process of {home}")
