@@ -15,6 +15,7 @@ from guards.decision import DecisionKind
 from guards.refusal import RefusalCode, Refused
 from guards.spool.verdict import SpoolVerdict
 from resources.errors import OpsGuardError
+from resources.progress import silent
 
 if TYPE_CHECKING:
     from opsguard_defs.runs import ApplyResult, ReportResult
@@ -205,14 +206,14 @@ class SpoolDemo:
     def _report(self) -> "ReportResult":
         from opsguard_defs import runs
 
-        report = runs.report(self._settings, self._watch, overrides={}, progress=_quiet)
+        report = runs.report(self._settings, self._watch, overrides={}, progress=silent)
         _must(not report.stored.observation, f"could not observe completely: {report.stored.observation}")
         return report
 
     def _apply(self, plan: "StoredPlan") -> "ApplyResult":
         from opsguard_defs import runs
 
-        return runs.apply(self._settings, plan.digest, progress=_quiet)
+        return runs.apply(self._settings, plan.digest, progress=silent)
 
     def _compare(self, report: "ReportResult", night: "Incident") -> None:
         found = {str(finding["subject"]): str(finding["verdict"]) for finding in report.findings}
@@ -229,10 +230,6 @@ class SpoolDemo:
         step = Step(letter, title, command, seen, tuple(rows))
         self._steps.append(step)
         self._tell(step)
-
-
-def _quiet(_what: str, _done: int, _of: int) -> None:
-    """The demo tells its own steps."""
 
 
 def _words(result: Any) -> str:

@@ -1,25 +1,18 @@
 """Progress on stderr: a bar on a terminal, nothing in a pipe or a log."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
 
 from guards.text import terminal
-
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with (what is being done, done so far, of how many; 0 when unknown)."""
-
-
-def _silent(_what: str, _done: int, _of: int) -> None:
-    """Nobody watches."""
+from resources.progress import Progress, silent
 
 
 @contextmanager
 def progress(label: str) -> Iterator[Progress]:
     """The bar goes away when the block ends: what stays is the result."""
     if not sys.stderr.isatty():
-        yield _silent
+        yield silent
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn

@@ -13,11 +13,18 @@ from pathlib import Path
 from typing import IO, Final
 
 from opsguard_defs.cli.exits import BROKEN_PIPE, INTERRUPTED, Exit
-from opsguard_defs.cli.output import say
+from opsguard_defs.cli.output import say, shown
 from resources.errors import OpsGuardError
 
 COMPLETION: Final = "_OPSGUARD_COMPLETE"
 """Set by the shell when it asks for completions."""
+
+
+class _Escaped(logging.Formatter):
+    """Log lines hold file names too."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(shown(text, sys.stderr) for text in super().format(record).split("\n"))
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -25,7 +32,9 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, OSError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    logs = logging.StreamHandler(sys.stderr)
+    logs.setFormatter(_Escaped("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(handlers=[logs], level=logging.WARNING)
     try:
         code = _invoke(arguments)
         sys.stdout.flush()
