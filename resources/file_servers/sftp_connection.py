@@ -70,15 +70,30 @@ class StallingSocket(socket.socket):
         return sent
 
 
+class LoginRefused(Unreachable):
+    """The server answered: no. Not tried again."""
+
+
 def connect(endpoint: Endpoint, patience: Patience) -> Connection:
     """One attempt. `UntrustedServer`, `Transient`, `Unreachable` (a wrong password among them), `ConfigurationError` (nothing contacted)."""
     trusted = trusted_keys(endpoint)
     key = _private_key(endpoint)
-    if key is None and not endpoint.password.get_secret_value():
+    password = endpoint.password.get_secret_value()
+    if key is None and not password:
         raise ConfigurationError(
             f"{endpoint.side}: neither a password nor a key file is set for {endpoint.shown}: "
             f"set {endpoint.side}_key or the {endpoint.side} password's environment variable"
         )
+    try:
+        return _connect(endpoint, trusted, key, patience)
+    except LoginRefused:
+        if key is None or not password:
+            raise
+        # On a fresh connection: asyncssh closes one on which paramiko begins a second way to log in.
+        return _connect(endpoint, trusted, None, patience)
+
+
+def _connect(endpoint: Endpoint, trusted: TrustedKeys, key: paramiko.PKey | None, patience: Patience) -> Connection:
     transport, seen = _trusted_transport(endpoint, trusted, patience)
     try:
         with _deadline(transport, endpoint, "logging in", patience.stall_seconds):
@@ -220,27 +235,25 @@ def _key_class(data: bytes, passphrase: str | None) -> type[paramiko.PKey]:
 
 
 def _log_in(transport: paramiko.Transport, endpoint: Endpoint, key: paramiko.PKey | None) -> None:
-    """By key, then by password where there is one: some servers ask for both."""
+    """By key where there is one, then by password when the server asks for both."""
     password = endpoint.password.get_secret_value()
+    where = f"{endpoint.side}: {endpoint.host}:{endpoint.port}"
+    way = "password" if key is None else "key"
     try:
         if key is not None:
-            try:
-                transport.auth_publickey(endpoint.user, key)
-            except paramiko.AuthenticationException:
-                if not password or not transport.is_active():
-                    raise
+            transport.auth_publickey(endpoint.user, key)
         if password and not transport.is_authenticated():
+            way = "password" if key is None else "key and password"
             transport.auth_password(endpoint.user, password)
     except paramiko.BadAuthenticationType as error:
-        offered = ", ".join(shown(str(way)) for way in error.allowed_types)
-        raise Unreachable(f"{endpoint.side}: {endpoint.shown} does not accept this way to log in; it offers {offered}") from None
+        offered = ", ".join(shown(str(offer)) for offer in error.allowed_types)
+        raise LoginRefused(f"{where} does not accept a {way} from user {endpoint.user}; it offers: {offered}") from None
     except paramiko.AuthenticationException as error:
         if not transport.is_active() or "timeout" in str(error).lower():
             raise paramiko.SSHException(str(error)) from None
-        tried = " and ".join(way for way, there in (("key", key is not None), ("password", bool(password))) if there)
-        raise Unreachable(
-            f"{endpoint.side}: {endpoint.host}:{endpoint.port} refused the {tried} of user {endpoint.user}: check user and credentials; "
+        raise LoginRefused(
+            f"{where} refused the {way} of user {endpoint.user}: check user and credentials; "
             "this is not tried again, so that the account is not locked"
         ) from None
     if not transport.is_authenticated():
-        raise Unreachable(f"{endpoint.side}: {endpoint.host}:{endpoint.port} asks for more than what is set to log in")
+        raise LoginRefused(f"{where} wants more than the {way} of user {endpoint.user}: set a password or a key as well")

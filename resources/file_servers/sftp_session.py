@@ -38,6 +38,12 @@ class SftpSession:
         assert self._identity is not None  # set by open
         return self._identity
 
+    @property
+    def cipher(self) -> str:
+        """What the live connection encrypts with, towards the server."""
+        assert self._connection is not None  # set by open
+        return str(self._connection.transport.local_cipher)
+
     def open(self) -> None:
         self.attempt("connect", lambda _: None)
 

@@ -69,7 +69,7 @@ def openssh_peer(base: Path, *, side: str = "partner") -> Iterator[SftpPeer]:
             key_file=base / "client_key",
             host_key=(base / "host_key_ed25519.pub").read_text(),
         )
-        yield SftpPeer("openssh", endpoint, inbox, process)
+        yield SftpPeer(name="openssh", endpoint=endpoint, inbox=inbox, process=process)
 
 
 def generate_key(path: Path, kind: str, *, passphrase: str = "", pem: bool = False) -> Path:

@@ -1,48 +1,40 @@
 """SFTP servers for tests: asyncssh as in the sandbox, each in a process of its own that ends with ours."""
 
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import SecretStr
 
 from opsguard_defs.processes import module_command, module_environment, start_tied, stop
 from resources.file_servers.endpoint import Endpoint
+from tests.servers.peer import Peer
 
 START_SECONDS = 30.0
 PASSWORD = "canary-sftp-password"
 
 
-@dataclass(frozen=True, slots=True)
-class SftpPeer:
-    """A running server. `inbox` on our disk is `endpoint.directory` on the server; `log` holds JSON lines where the server keeps one."""
-
-    name: str
-    endpoint: Endpoint
-    inbox: Path
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SftpPeer(Peer):
     process: subprocess.Popen[bytes]
-    log: Path | None = None
-
-    def on_server(self, directory: Path) -> str:
-        """The path by which the client knows a directory beside or below the inbox."""
-        return f"{self.endpoint.directory.removesuffix('/inbox')}/{directory.relative_to(self.inbox.parent)}"
-
-    def at(self, **changes: object) -> Endpoint:
-        return replace(self.endpoint, **changes)  # type: ignore[arg-type]
 
 
 @contextmanager
-def asyncssh_peer(base: Path, *, fault: str = "", side: str = "partner", host_key: Path | None = None) -> Iterator[SftpPeer]:
+def asyncssh_peer(
+    base: Path, *, fault: str = "", side: str = "partner", authorized_keys: Path | None = None
+) -> Iterator[SftpPeer]:
     """`fault`: see `tests.servers.sftp_faults`; without one the sandbox's own server."""
     inbox = base / "root" / "inbox"
     inbox.mkdir(parents=True, exist_ok=True)
     (base / "password").write_text(PASSWORD)
-    keep = host_key or base / "host_key"
+    keep = base / "host_key"
     arguments: list[object] = ["--root", base / "root", "--ready", base / "ready", "--log", base / "log.jsonl", "--user", "feeds"]
     arguments += ["--password-file", base / "password", "--host-key", keep]
+    arguments += ["--authorized-keys", authorized_keys] if authorized_keys is not None else []
     module = "tests.servers.sftp_faults" if fault else "opsguard_defs.sandbox.servers.sftp_server"
     with running(module_command(module, *arguments, *(["--fault", fault] if fault else [])), base / "out") as process:
         port = await_port(process, base / "ready", base / "out")
@@ -56,7 +48,7 @@ def asyncssh_peer(base: Path, *, fault: str = "", side: str = "partner", host_ke
             password=SecretStr(PASSWORD),
             host_key=keep.with_name(keep.name + ".pub").read_text(),
         )
-        yield SftpPeer(fault or "asyncssh", endpoint, inbox, process, base / "log.jsonl")
+        yield SftpPeer(name=fault or "asyncssh", endpoint=endpoint, inbox=inbox, process=process, log=base / "log.jsonl")
 
 
 @contextmanager
@@ -66,7 +58,7 @@ def running(command: list[str], output: Path) -> Iterator[subprocess.Popen[bytes
     try:
         yield process
     finally:
-        process.send_signal(18)  # SIGCONT: a test may have stopped it
+        process.send_signal(signal.SIGCONT)  # a test may have stopped it
         stop([process], seconds=10)
 
 
