@@ -10,8 +10,8 @@ from resources.errors import NotObserved, Transient
 from resources.file_servers.connect import PATIENCE, Patience, shown
 from resources.file_servers.endpoint import Endpoint
 from resources.file_servers.interface import Reader, ServerIdentity, Writer
-from resources.file_servers.names import checked_directory, encoded, joined, refusal
-from resources.file_servers.sftp_listing import list_directory, stat_entry
+from resources.file_servers.names import checked_directory, encoded, joined
+from resources.file_servers.sftp_listing import list_directory, name_refusal, stat_entry
 from resources.file_servers.sftp_protocol import Reply, Request, Session, Status, StatusError, string
 from resources.file_servers.sftp_session import SftpSession
 from resources.file_servers.sftp_transfer import OpenFile, Shrunk, TooLong, open_file, read_blocks
@@ -53,7 +53,7 @@ class SftpReader:
 
     def _checked(self, directory: str, name: str) -> str:
         """The directory."""
-        if why := refusal(name):
+        if why := name_refusal(name):
             raise NotObserved(f"{self._session.endpoint.side}: no server is asked about {shown(name)}: {why}")
         return checked_directory(directory, side=self._session.endpoint.side)
 
@@ -68,9 +68,7 @@ class SftpReader:
             return None
         finally:
             session.patience()
-        answer.string()  # the extension's name again
-        algorithm, digest = answer.string(), answer.rest()
-        return digest.hex() if algorithm == b"sha256" and len(digest) == 32 else None
+        return _digest(answer.rest())
 
     def _blocks(self, directory: str, name: str, *, ceiling_bytes: int) -> Iterator[bytes]:
         """Retried until the file is open; then a cut is the reader's to hear of."""
@@ -124,6 +122,15 @@ class SftpServer:
             yield session
         finally:
             session.drop()
+
+
+def _digest(answer: bytes) -> str | None:
+    """The algorithm and the 32 bytes as they are (ProFTPD), or after the extension's name, as the draft has it."""
+    for named in (b"", string(b"check-file"), string(_HASH_NAME)):
+        head = named + string(b"sha256")
+        if answer.startswith(head) and len(answer) == len(head) + 32:
+            return answer[len(head) :].hex()
+    return None
 
 
 def _shown_path(directory: str, name: str) -> str:

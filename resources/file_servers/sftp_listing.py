@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from guards.spool.listing import Entry, EntryType, Listing, TimeSource
-from resources.file_servers.names import decoded, encoded, joined
+from resources.file_servers.names import decoded, encoded, joined, refusal
 from resources.file_servers.sftp_protocol import Fields, Reply, Request, Session, SessionLost, Status, StatusError, string
 
 _READ_AHEAD: Final = 4
@@ -21,6 +21,11 @@ _TYPES: Final = {
     mode_bits.S_IFDIR: EntryType.DIRECTORY,
     mode_bits.S_IFLNK: EntryType.LINK,
 }
+
+
+def name_refusal(name: str) -> str:
+    """As `names.refusal`; but a path is a field of known length here, so a line end in it ends nothing."""
+    return refusal(name.replace("\r", "_").replace("\n", "_"))
 
 
 def list_directory(session: Session, directory: str, *, limit: int) -> Listing:

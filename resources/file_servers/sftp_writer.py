@@ -5,8 +5,9 @@ from typing import Final
 
 from resources.errors import NotObserved, OutcomeUnknown, Rejected
 from resources.file_servers.connect import shown
-from resources.file_servers.names import checked_directory, encoded, joined, refusal
+from resources.file_servers.names import checked_directory, encoded, joined
 from resources.file_servers.sftp import SftpReader
+from resources.file_servers.sftp_listing import name_refusal
 from resources.file_servers.sftp_protocol import Reply, Request, Session, Status, StatusError, string
 from resources.file_servers.sftp_session import SftpSession, said
 from resources.file_servers.sftp_transfer import abandon, create, write_blocks
@@ -83,7 +84,7 @@ class SftpWriter(SftpReader):
 
     def _inside(self, directory: str, name: str) -> str:
         side = self._session.endpoint.side
-        if why := refusal(name):
+        if why := name_refusal(name):
             raise Rejected(f"{side}: nothing was written: {shown(name)} cannot be a name here: {why}")
         where = checked_directory(directory, side=side)
         if where not in self._directories:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from resources.file_servers.endpoint import Endpoint
 from tests.need import unavailable
-from tests.servers.sftp import START_SECONDS, SftpPeer, running
+from tests.servers.sftp import ABILITIES, START_SECONDS, SftpPeer, running
 
 SSHD = Path("/usr/sbin/sshd")
 
@@ -69,7 +69,7 @@ def openssh_peer(base: Path, *, side: str = "partner") -> Iterator[SftpPeer]:
             key_file=base / "client_key",
             host_key=(base / "host_key_ed25519.pub").read_text(),
         )
-        yield SftpPeer(name="openssh", endpoint=endpoint, inbox=inbox, process=process)
+        yield SftpPeer(name="openssh", endpoint=endpoint, inbox=inbox, process=process, abilities=ABILITIES)
 
 
 def generate_key(path: Path, kind: str, *, passphrase: str = "", pem: bool = False) -> Path:

@@ -12,10 +12,11 @@ from pydantic import SecretStr
 
 from opsguard_defs.processes import module_command, module_environment, start_tied, stop
 from resources.file_servers.endpoint import Endpoint
-from tests.servers.peer import Peer
+from tests.servers.peer import Abilities, Peer
 
 START_SECONDS = 30.0
 PASSWORD = "canary-sftp-password"
+ABILITIES = Abilities(sends_newlines=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,9 @@ def asyncssh_peer(
             password=SecretStr(PASSWORD),
             host_key=keep.with_name(keep.name + ".pub").read_text(),
         )
-        yield SftpPeer(name=fault or "asyncssh", endpoint=endpoint, inbox=inbox, process=process, log=base / "log.jsonl")
+        yield SftpPeer(
+            name=fault or "asyncssh", endpoint=endpoint, inbox=inbox, process=process, abilities=ABILITIES, log=base / "log.jsonl"
+        )
 
 
 @contextmanager

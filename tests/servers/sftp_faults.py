@@ -21,7 +21,7 @@
 | `short_reads` | READ answers with fewer bytes than were asked for, as it may |
 | `ends_early:N` | READ says end of file at byte N although the size is larger |
 | `hang_read`, `hang_stat`, `hang_login` | no answer, the connection stays |
-| `sha256`, `sha256_wrong_length` | `check-file-name` is understood (without announcing it) / answers nonsense |
+| `sha256`, `sha256_unnamed`, `sha256_wrong_length` | `check-file-name` is understood, as the draft has it / as ProFTPD / nonsense |
 """
 
 import asyncio
@@ -136,13 +136,13 @@ class FaultyJail(Jail):
 
 
 class _Hash:
-    """As ProFTPD answers: the extension's name, the algorithm, the bytes of the hash."""
+    """The draft's answer: the extension's name, the algorithm, the bytes of the hash. ProFTPD leaves the first away."""
 
-    def __init__(self, digest: bytes) -> None:
-        self._digest = digest
+    def __init__(self, digest: bytes, *, named: bool) -> None:
+        self._answer = (String("check-file") if named else b"") + String("sha256") + digest
 
     def encode(self, _version: int) -> bytes:
-        return String("check-file") + String("sha256") + self._digest
+        return self._answer
 
 
 async def _check_file_name(handler: SFTPServerHandler, packet: Any) -> _Hash:
@@ -150,7 +150,7 @@ async def _check_file_name(handler: SFTPServerHandler, packet: Any) -> _Hash:
     jail = cast("FaultyJail", handler._server)
     with open(jail.map_path(path), "rb") as file:
         digest = hashlib.file_digest(file, "sha256").digest()
-    return _Hash(digest[:7] if jail.fault == "sha256_wrong_length" else digest)
+    return _Hash(digest[:7] if jail.fault == "sha256_wrong_length" else digest, named=jail.fault != "sha256_unnamed")
 
 
 class _HangingDoor(sftp_server.Door):

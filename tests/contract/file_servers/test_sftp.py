@@ -16,6 +16,7 @@ from resources.file_servers.sftp_session import SftpSession
 from tests.contract.file_servers.suite import QUICK, FileServerContract
 from tests.servers.openssh import generate_key, openssh_peer
 from tests.servers.peer import Folder, Peer
+from tests.servers.proftpd import proftpd_peer
 from tests.servers.sftp import PASSWORD, SftpPeer, asyncssh_peer
 
 
@@ -59,6 +60,15 @@ class TestOpenSsh(FileServerContract):
             _end_sessions_of(peer)
             assert len(reader.list(folder.path, limit=10)) == 1
             assert reader.identity == before
+
+
+class TestProFtpd(FileServerContract):
+    """mod_sftp: the only server at hand with `check-file-name`, which it does not announce; its files are not root's."""
+
+    @pytest.fixture(scope="class")
+    def peer(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+        with proftpd_peer(tmp_path_factory.mktemp("proftpd"), mode="sftp") as peer:
+            yield peer
 
 
 @pytest.fixture(scope="module")

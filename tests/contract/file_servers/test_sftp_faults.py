@@ -302,8 +302,9 @@ def test_one_name_with_two_sizes_makes_the_listing_incomplete(start: Start) -> N
 # The server's own hash
 
 
-def test_check_file_name_is_found_although_it_is_not_announced(start: Start) -> None:
-    peer = start("sha256")
+@pytest.mark.parametrize("fault", ["sha256", "sha256_unnamed"])
+def test_check_file_name_is_found_although_it_is_not_announced(start: Start, fault: str) -> None:
+    peer = start(fault)
     (peer.inbox / "feed.csv").write_bytes(b"abc")
     with reader(peer.endpoint) as session:
         assert session.sha256("/inbox", "feed.csv") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
