@@ -62,20 +62,7 @@ class StoredPlan(PlanSummary):
 def record(connection: Connection, plan: Plan[Any], *, run_id: str, overrides: Mapping[str, Json]) -> StoredPlan:
     """The plan (once per digest) and one report of it. `Altered` when what is stored under this digest is something else."""
     reported_at = clock.now(connection)
-    connection.execute(
-        insert(plans)
-        .values(
-            digest=plan.digest,
-            guard=plan.guard,
-            watch=plan.watch,
-            scope=plan.scope,
-            policy=plan.policy,
-            targets=[dict(target.as_json()) for target in plan.targets],
-            target_count=len(plan.targets),
-            recorded_at=reported_at,
-        )
-        .on_conflict_do_nothing(index_elements=[plans.c.digest])
-    )
+    _keep(connection, plan, reported_at)
     connection.execute(
         insert(reports).values(
             plan_digest=plan.digest,
@@ -94,6 +81,28 @@ def record(connection: Connection, plan: Plan[Any], *, run_id: str, overrides: M
     if isinstance(stored, Refused):
         raise Altered(stored.message)
     return stored
+
+
+def _keep(connection: Connection, plan: Plan[Any], recorded_at: datetime) -> None:
+    """The plan's row is there, and stays until this transaction ends: pruning may have been about to take it."""
+    fresh = (
+        insert(plans)
+        .values(
+            digest=plan.digest,
+            guard=plan.guard,
+            watch=plan.watch,
+            scope=plan.scope,
+            policy=plan.policy,
+            targets=[dict(target.as_json()) for target in plan.targets],
+            target_count=len(plan.targets),
+            recorded_at=recorded_at,
+        )
+        .on_conflict_do_nothing(index_elements=[plans.c.digest])
+    )
+    held = select(plans.c.digest).where(plans.c.digest == plan.digest).with_for_update(read=True, key_share=True)
+    connection.execute(fresh)
+    if connection.execute(held).one_or_none() is None:
+        connection.execute(fresh)
 
 
 def find(connection: Connection, prefix: str, *, fewest: int = FEWEST_DIGITS) -> StoredPlan | Refused:

@@ -6,6 +6,7 @@ with StateStore.open(state_url(home)) as store:
 
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -18,11 +19,14 @@ from guards.plan import FEWEST_DIGITS, Plan
 from guards.receipt import Receipt
 from guards.refusal import Refused
 from resources.state import clock, decisions, first_seen, journal, leases, outbox, plans, receipts
+from resources.state.backup import Backup, backup, restore
 from resources.state.engine import open_engine, reading, writing
 from resources.state.journal import JournalRow
+from resources.state.ledger import Ledger
 from resources.state.migrate import migrate
 from resources.state.outbox import OutboxRow
 from resources.state.plans import PlanSummary, StoredPlan
+from resources.state.prune import KEEP_DAYS, Pruned, prune
 
 Result = TypeVar("Result")
 
@@ -33,6 +37,7 @@ class StateStore:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.outbox = OutboxStore(engine)
+        self.ledger = Ledger(engine)
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -141,6 +146,20 @@ class StateStore:
     def first_seen(self, guard: str, watch: str, names: Collection[str]) -> dict[str, datetime]:
         """When each name was first asked about; new ones are remembered with the database's now."""
         return self._write("the first-seen times", lambda c: first_seen.remember(c, guard, watch, names))
+
+    # Keeping
+
+    def prune(self, days: int = KEEP_DAYS) -> Pruned:
+        """Forgets reports and plans older than `days` that nobody decided on. Decisions, receipts, journal and ledger stay."""
+        return self._write("the pruning", lambda c: prune(c, days))
+
+    def backup(self, path: Path) -> Backup:
+        """Every row, as of now, into a new file of JSON lines."""
+        return self._read(lambda c: backup(c, path))
+
+    def restore(self, path: Path) -> Backup:
+        """Into an empty store, all or nothing. Afterwards `ledger.verify()` lets the ledger grant again."""
+        return self._write("the restored backup", lambda c: restore(c, path))
 
     def _read(self, work: Callable[[Connection], Result]) -> Result:
         return reading(self.engine, work)

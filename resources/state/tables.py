@@ -183,6 +183,8 @@ ledger_slots: Final = Table(
     Column("fence", BigInteger, nullable=False),
     Column("holder", ExactText, nullable=False),
     _at("lease_expires_at", nullable=True),
+    Column("lease_scope", Text),  # set when the lease is that of a writer's scope: it ends when another takes the scope
+    Column("lease_fence", BigInteger),
 )
 
 ledger_reservations: Final = Table(

@@ -156,6 +156,8 @@ CREATE TABLE opsguard.ledger_slots (
     fence bigint NOT NULL CHECK (fence >= 0),
     holder text NOT NULL,
     lease_expires_at timestamptz,
+    lease_scope text,
+    lease_fence bigint,
     PRIMARY KEY (customer, period, kind)
 );
 
@@ -187,6 +189,8 @@ CREATE TABLE opsguard.ledger_head (
     digest text NOT NULL,
     server text NOT NULL
 );
+
+INSERT INTO opsguard.ledger_head (id, sequence, digest, server) VALUES (1, 0, repeat('0', 64), '');
 
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON opsguard.decisions FOR EACH ROW EXECUTE FUNCTION opsguard.refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON opsguard.approval_uses FOR EACH ROW EXECUTE FUNCTION opsguard.refuse_change();
