@@ -65,7 +65,7 @@ class Row:
 
 def rows(plan: Plan[Any]) -> tuple[Row, ...]:
     """All gaps: what the plan would write first, in its order, then what needs a person, then the rest."""
-    actions = {target.subject: target.action for target in plan.targets}
+    actions = {target.subject: f"{target.action}" for target in plan.targets}  # plain text: Dagster serialises no foreign enum
     order = {subject: place for place, subject in enumerate(actions)}
 
     def place(finding: Finding) -> tuple[int, int]:

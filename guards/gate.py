@@ -12,7 +12,7 @@ from weakref import WeakSet
 from guards.decision import Decision, DecisionKind
 from guards.plan import Plan, plan_scope_key
 from guards.refusal import RefusalCode, Refused
-from guards.requirement import mismatches
+from guards.requirement import Target, mismatches
 
 Facts = TypeVar("Facts")
 
@@ -152,8 +152,12 @@ def gate(
     fresh: Fresh[Facts],
     lease: Lease | None,
     now: datetime,
+    remaining: tuple[Target[Facts], ...] | None = None,
 ) -> Authorized | Refused:
     """May this plan be written now?
+
+    `remaining`: what of it is still to be written, with the requirements that this needs; None for the whole plan. A later op of the
+    same run passes what is left, since the facts of what it has just written have changed.
 
     `current` carries the scope and policy that the settings give today: a plan approved under others is void. `lease` is None
     when somebody else holds the scope.
@@ -171,7 +175,7 @@ def gate(
         return Refused(RefusalCode.BUSY, f"another run is writing {plan.guard}/{plan.watch}: wait for it, then report again")
     if fresh.incomplete:
         return Refused(RefusalCode.OBSERVATION_INCOMPLETE, f"could not observe completely: {fresh.incomplete}")
-    stale = mismatches(plan.targets, fresh.seen)
+    stale = mismatches(plan.targets if remaining is None else remaining, fresh.seen)
     if stale:
         more = f" (and {len(stale) - 1} more)" if len(stale) > 1 else ""
         return Refused(

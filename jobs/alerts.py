@@ -108,6 +108,8 @@ def _cause(context: dg.RunFailureSensorContext) -> str:
     """The failing step's own sentence where there is one: the run's event only says which step it was."""
     for event in context.get_step_failure_events():
         failure = event.step_failure_data
+        if failure.user_failure_data is not None and failure.user_failure_data.description:
+            return failure.user_failure_data.description
         if failure.error is not None:
             cause = failure.error.cause or failure.error
             return re.sub(rf"^[\w.]*{re.escape(cause.cls_name or '')}: ", "", cause.message)

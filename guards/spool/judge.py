@@ -155,6 +155,14 @@ def _by_ledger(case: Case) -> Ruling | None:
             f"A run is sending it right now (since {started}): report again when it has ended.",
             facts=facts,
         )
+    row = case.partner_row
+    if row is not None and not is_file(row):
+        return Ruling(
+            SpoolVerdict.DELIVERY_UNKNOWN,
+            f"An attempt to send exactly these bytes began {started} ago and was neither proven nor disproven, and the partner holds "
+            f"a {row.type.value} of this name: clear that up with the partner, then report again.",
+            facts=facts,
+        )
     return Ruling(
         SpoolVerdict.DELIVERY_UNKNOWN,
         f"An attempt to send exactly these bytes began {started} ago and was neither proven nor disproven: "

@@ -1,0 +1,1 @@
+"""Jobs of the spool guard: report, redeliver, verify; their schedule and sensors."""

@@ -1,0 +1,51 @@
+"""What a person fills in to redeliver: one flat block, defaults that cannot write."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from assets.config_fields import NotLaunched, checked
+
+
+class RedeliverConfig(dg.Config):
+    """Re-send the feeds of one approved plan."""
+
+    approved_plan: str = Field(
+        default="",
+        description="Digest of the plan you approve: 12 or more hex digits, from the plan asset.",
+        pattern=r"^(?:[0-9a-f]{12,64})?$",
+    )
+    approved_by: str = Field(
+        default="",
+        description="Your name or e-mail. It goes on the receipt; a claim, nobody checks it. Leave it empty to apply a plan "
+        "that was approved already.",
+        max_length=120,
+    )
+    approval_comment: str = Field(default="", description="Why, for the record (optional).", max_length=500)
+    auto_remediate: bool = Field(default=False, description="Second key: must be on as well for anything to be written.")
+    dry_run: bool = Field(default=True, description="On: look, do not touch. Off: this run may write.")
+
+
+def redeliver_mapping(graph: str, *, approve_in_ui: bool) -> dg.ConfigMapping:
+    """Job level, so that the Launchpad shows one block with every field's help at once. Bad values create no run."""
+
+    def config_of(values: Mapping[str, Any]) -> Mapping[str, Any]:
+        config = checked(RedeliverConfig, values)
+        if not config.dry_run and config.auto_remediate and not config.approved_plan:
+            raise NotLaunched(
+                "Nothing was launched. approved_plan is empty: put the plan's digest between the quotes, 12 digits or more."
+            )
+        if config.approved_by and not approve_in_ui:
+            raise NotLaunched(
+                "Nothing was launched. Decisions are accepted from the command line only (approve_in_ui = false): "
+                "`opsguard approve DIGEST --by YOU`, then leave approved_by empty here."
+            )
+        if config.approved_by and not (config.approved_by.isprintable() and config.approved_by.strip()):
+            raise NotLaunched("Nothing was launched. approved_by must be printable, on one line.")
+        return {"ops": {graph: {"ops": {"authorise": {"config": config.model_dump()}}}}}
+
+    return dg.ConfigMapping(
+        config_schema=RedeliverConfig.to_config_schema().as_field(), config_fn=config_of, receive_processed_config_values=False
+    )

@@ -1,0 +1,40 @@
+"""What travels between the ops of one redelivery: names and outcomes, as JSON. Never an authorization."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dagster as dg
+
+from guards.text import count_words
+from resources.errors import OpsGuardError
+from resources.spool.sent import Outcome, Sent
+
+
+def sent_json(one: Sent) -> dict[str, Any]:
+    return {"name": one.name, "outcome": one.outcome.value, "message": one.message}
+
+
+def proven(sent: dict[str, Any]) -> set[str]:
+    """Names whose source may be archived once the partner's bytes are proven."""
+    return {one["name"] for one in sent["sent"] if Outcome(one["outcome"]).is_proven}
+
+
+def what_was_done(sent: dict[str, Any], archived: int) -> str:
+    """ "3 feeds delivered and proven, 3 archived; 1 failed": one sentence for the decision and the plan's check."""
+    counted: dict[str, int] = {}
+    for one in sent["sent"]:
+        counted[one["outcome"]] = counted.get(one["outcome"], 0) + 1
+    parts = [f"{number} {outcome.replace('_', ' ')}" for outcome, number in counted.items()]
+    problems = [f"{one['name']!a}: {one['message']}" for one in sent["sent"] if not Outcome(one["outcome"]).is_proven]
+    said = f"{count_words(len(sent['sent']), 'feed')}: {', '.join(parts) or 'none sent'}; {archived} archived."
+    return f"{said} {problems[0]}{f' (and {len(problems) - 1} more)' if len(problems) > 1 else ''}" if problems else said
+
+
+@contextmanager
+def failing_with_exit_code() -> Iterator[None]:
+    """A broken world ends the run with its sentence and the exit code that the command line gives for it."""
+    try:
+        yield
+    except OpsGuardError as error:
+        raise dg.Failure(str(error), metadata={"exit_code": error.exit_code, "error": str(error)}, allow_retries=False) from error

@@ -1,0 +1,229 @@
+"""Runs that the command line makes: in this process, recorded in the Dagster instance, shown on the job's page."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, TextIO
+
+import dagster as dg
+from dagster._core.execution.execute_in_process_result import ExecuteInProcessResult
+
+from guards.canonical import Json
+from guards.check import CheckOutcome, Severity
+from guards.receipt import Receipt
+from guards.refusal import RefusalCode, Refused
+from opsguard_defs import dagster_home
+from opsguard_defs.settings import Settings, Watch
+from opsguard_defs.settings.overrides import override_policy
+from resources.errors import NotObserved, OpsGuardError, Unproven, Unreachable
+from resources.progress import Progress, silent, watching
+from resources.state import StateStore, StoredPlan, state_url
+
+_LOCATION_TAG: Final = {".dagster/repository": "__repository__@opsguard"}
+"""Without it a run made in this process is missing on its job's page and on the timeline."""
+
+
+class RunFailed(OpsGuardError):
+    """The run ended with an error that is none of ours."""
+
+
+class ApplyOutcome(StrEnum):
+    APPLIED = "applied"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportResult:
+    guard: str
+    watch: str
+    stored: StoredPlan
+    findings: Sequence[Mapping[str, Json]]
+    counts: Mapping[str, int]
+    gaps: int
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyResult:
+    """`failure` is the sentence of a failed run, "" else; `exit_code` what the command line ends with."""
+
+    guard: str
+    watch: str
+    plan_digest: str
+    outcome: ApplyOutcome
+    refusal: Refused | None
+    receipts: Sequence[Receipt]
+    checks: Sequence[CheckOutcome]
+    run_id: str
+    failure: str = ""
+    exit_code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyResult:
+    checks: Sequence[CheckOutcome]
+    run_id: str
+
+
+def report(
+    settings: Settings, watch: Watch, *, overrides: Mapping[str, str] | None = None, progress: Progress = silent
+) -> ReportResult:
+    """One report run. Raises `Unreachable` when a side could not be observed; the run is recorded all the same."""
+    policy = override_policy(watch.policy, overrides or {})
+    with _instance(settings) as instance, watching(progress):
+        result = _execute(settings, instance, f"spool_{watch.name}_report", policy.model_dump(mode="json"))
+        _raise_failure(result)
+        with StateStore.open(state_url(settings.home)) as store:
+            stored = _plan_of(store, result)
+    return ReportResult(
+        guard=watch.guard,
+        watch=watch.name,
+        stored=stored,
+        findings=stored.findings,
+        counts=stored.counts,
+        gaps=stored.gaps,
+        run_id=result.run_id,
+    )
+
+
+def apply(settings: Settings, digest: str, *, progress: Progress = silent) -> ApplyResult:
+    """The apply run of one plan, by its full digest. A refusal is a value; nothing was written then."""
+    with _instance(settings) as instance, watching(progress), StateStore.open(state_url(settings.home)) as store:
+        stored = store.find_plan(digest)
+        if isinstance(stored, Refused):
+            return ApplyResult("", "", digest, ApplyOutcome.REFUSED, stored, (), (), "")
+        config = {"approved_plan": stored.digest, "dry_run": False, "auto_remediate": True}
+        tags = {"opsguard/plan": stored.short}
+        result = _execute(settings, instance, f"{stored.guard}_{stored.watch}_redeliver", config, tags=tags)
+        receipts = [one for one in store.receipts(plan_digest=stored.digest) if one.run_id == result.run_id]
+    refusal = _refusal(result, stored)
+    failure, exit_code = _failure(result)
+    if failure and not receipts and exit_code == NotObserved.exit_code:
+        raise Unreachable(failure)
+    outcome = ApplyOutcome.FAILED if failure else ApplyOutcome.REFUSED if refusal else ApplyOutcome.APPLIED
+    return ApplyResult(
+        guard=stored.guard,
+        watch=stored.watch,
+        plan_digest=stored.digest,
+        outcome=outcome,
+        refusal=refusal if outcome is ApplyOutcome.REFUSED else None,
+        receipts=receipts,
+        checks=_checks(result),
+        run_id=result.run_id,
+        failure=failure,
+        exit_code=exit_code,
+    )
+
+
+def verify(settings: Settings, watch: Watch) -> VerifyResult:
+    """The closing checks alone. Raises `Unreachable` when a side could not be observed."""
+    with _instance(settings) as instance:
+        result = _execute(settings, instance, f"{watch.guard}_{watch.name}_verify", {})
+    checks = _checks(result)
+    if not checks:
+        _raise_failure(result)
+    return VerifyResult(checks=checks, run_id=result.run_id)
+
+
+@contextmanager
+def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
+    """Dagster's own storage is the state database. The variables are set for this process, since `dagster.yaml` reads them."""
+    os.environ.update(dagster_home.prepare(settings.home, state_url(settings.home)))
+    with dg.DagsterInstance.get() as instance:
+        yield instance
+
+
+def _execute(
+    settings: Settings,
+    instance: dg.DagsterInstance,
+    job: str,
+    config: Mapping[str, Any],
+    *,
+    tags: Mapping[str, str] | None = None,
+) -> ExecuteInProcessResult:
+    from opsguard_defs.definitions import definitions
+
+    resolved = definitions(settings).resolve_job_def(job)
+    with _console_of(settings) as console, redirect_stderr(console):
+        return resolved.execute_in_process(
+            run_config=dict(config), instance=instance, tags={**_LOCATION_TAG, **(tags or {})}, raise_on_error=False
+        )
+
+
+@contextmanager
+def _console_of(settings: Settings) -> Iterator[TextIO]:
+    """Dagster says every event on stderr: it belongs into a file, since the command line prints its own sentences there."""
+    if os.environ.get("OPSGUARD_DEBUG") == "1":
+        yield sys.stderr
+        return
+    directory = settings.home / "log"
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (directory / "runs.log").open("a", encoding="utf-8", errors="backslashreplace") as console:
+        yield console
+
+
+def _plan_of(store: StateStore, result: ExecuteInProcessResult) -> StoredPlan:
+    for event in result.get_asset_materialization_events():
+        key = event.asset_key
+        if key is not None and key.path[-1] == "plan":
+            short = str(event.materialization.metadata["plan_digest"].value)
+            stored = store.find_plan(short)
+            if isinstance(stored, Refused):
+                raise Unproven(stored.message)
+            return stored
+    raise RunFailed(f"run {result.run_id} ended without a plan: look at its log in the UI")
+
+
+def _checks(result: ExecuteInProcessResult) -> tuple[CheckOutcome, ...]:
+    """The checks on what was written: the plan's own check is for the report."""
+    return tuple(
+        CheckOutcome(
+            name=one.check_name,
+            passed=one.passed,
+            message=one.description or "",
+            severity=Severity.WARN if one.severity is dg.AssetCheckSeverity.WARN else Severity.ERROR,
+        )
+        for one in result.get_asset_check_evaluations()
+        if one.asset_key.path[-1] == "delivered_files"
+    )
+
+
+def _refusal(result: ExecuteInProcessResult, stored: StoredPlan) -> Refused | None:
+    key = dg.AssetKey([stored.guard, stored.watch, "decision"])
+    for event in result.get_asset_materialization_events():
+        metadata = event.materialization.metadata
+        if event.asset_key == key and metadata["outcome"].value == "refused":
+            return Refused(RefusalCode(str(metadata["refusal"].value)), str(metadata["message"].value))
+    return None
+
+
+def _failure(result: ExecuteInProcessResult) -> tuple[str, int]:
+    """("" and 0) for a green run. Ours carry their sentence and exit code; a failed blocking check speaks through the checks."""
+    if result.success:
+        return "", 0
+    for event in result.all_events:
+        if event.is_step_failure:
+            data = event.step_failure_data
+            given = data.user_failure_data
+            metadata = given.metadata if given is not None else {}
+            if "exit_code" in metadata and "error" in metadata:
+                return str(metadata["error"].value), int(str(metadata["exit_code"].value))
+            if given is not None and given.description:
+                return given.description, Unproven.exit_code
+    failed = next((one for one in _checks(result) if not one.passed), None)
+    if failed is not None:
+        return failed.message, Unproven.exit_code
+    return f"run {result.run_id} failed: look at its log in the UI", RunFailed.exit_code
+
+
+def _raise_failure(result: ExecuteInProcessResult) -> None:
+    message, code = _failure(result)
+    if not message:
+        return
+    if code == Unreachable.exit_code:
+        raise Unreachable(message)
+    raise RunFailed(message)

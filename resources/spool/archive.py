@@ -1,0 +1,69 @@
+"""Step 7: a source whose bytes are proven at the partner leaves the spool. Never onto an existing name, never changed bytes."""
+
+import logging
+
+from guards.spool.planning import SpoolTarget
+from resources.errors import NotObserved, OutcomeUnknown, Rejected, Unreachable
+from resources.spool.names import taken_archive_name
+from resources.spool.observe import hash_of
+from resources.spool.sent import Archived, ArchiveOutcome
+from resources.spool.steps import Step
+from resources.spool.writing import Writing
+
+logger = logging.getLogger(__name__)
+
+
+def archive(writing: Writing, target: SpoolTarget) -> Archived:
+    """Call only for a target whose delivery is proven. Raises `LeaseLost` when another run has taken over."""
+    return writing.step(Step.ARCHIVE, target.name, lambda: _archive(writing, target))
+
+
+def _archive(writing: Writing, target: SpoolTarget) -> Archived:
+    try:
+        problem = _source_changed(writing, target)
+        if problem:
+            return Archived(target.name, ArchiveOutcome.SOURCE_CHANGED, problem)
+        archived_as = _free_name(writing, target)
+    except (Unreachable, OutcomeUnknown) as error:
+        writing.sessions.source.renew()
+        return Archived(target.name, ArchiveOutcome.LEFT, f"delivered, but the spool could not be looked at: {error}")
+    intent = writing.intend(Step.ARCHIVE, target.name, {"archive": archived_as})
+    try:
+        writing.source.rename(writing.spool, target.name, writing.route.archive, archived_as)
+    except Rejected as error:
+        writing.outcome(intent, {"result": "refused", "why": str(error)})
+        return Archived(target.name, ArchiveOutcome.LEFT, f"delivered, but the archive would not take it: {error}")
+    except (OutcomeUnknown, Unreachable) as error:
+        logger.warning("archiving %r is in doubt: %s", target.name, error)
+        writing.sessions.source.renew()
+    try:
+        where = writing.source.stat(writing.route.archive, archived_as)
+        still_there = writing.source.stat(writing.spool, target.name)
+    except (Unreachable, OutcomeUnknown) as error:
+        return Archived(target.name, ArchiveOutcome.LEFT, f"delivered; whether it was archived could not be seen: {error}")
+    if where is None or where.size_bytes not in (target.size_bytes, None) or still_there is not None:
+        writing.outcome(intent, {"result": "not_archived"})
+        return Archived(target.name, ArchiveOutcome.LEFT, "delivered, but the source did not move into the archive")
+    writing.outcome(intent, {"result": "archived", "archive": archived_as})
+    receipt = writing.receipt(target, action="archive", evidence={"archive": archived_as})
+    return Archived(target.name, ArchiveOutcome.ARCHIVED, f"archived as {archived_as}", archived_as=archived_as, receipt=receipt)
+
+
+def _source_changed(writing: Writing, target: SpoolTarget) -> str:
+    """ "" when the spool still holds the bytes that were sent. Only a changed size or time costs a second reading."""
+    entry = writing.source.stat(writing.spool, target.name)
+    if entry is None:
+        return "the feed left the spool by itself after it was sent"
+    if (entry.size_bytes, entry.modified_at) == (target.size_bytes, target.modified_at):
+        return ""
+    try:
+        sha256 = hash_of(writing.source, writing.spool, target.name, ceiling_bytes=writing.ceiling_bytes)
+    except NotObserved:
+        sha256 = ""
+    return "" if sha256 == target.sha256 else "the spool holds other bytes under this name now: left there as a new feed"
+
+
+def _free_name(writing: Writing, target: SpoolTarget) -> str:
+    if writing.source.stat(writing.route.archive, target.name) is None:
+        return target.name
+    return taken_archive_name(name=target.name, sha256=target.sha256, at=writing.state.now())

@@ -1,0 +1,32 @@
+"""Names that we make on other people's servers: recognisably ours, hidden, in the same directory."""
+
+from datetime import datetime
+from typing import Final
+
+LONGEST_NAME_BYTES: Final = 255
+"""What ext4, XFS and NTFS take; a temporary name longer than that is shortened in its middle part."""
+
+
+def temp_name(pattern: str, *, name: str, run_id: str) -> str:
+    """The profile's pattern filled in; `run8` is 8 hex digits of the run. Shortened from the end of `name` to fit 255 bytes."""
+    run8 = run8_of(run_id)
+    room = LONGEST_NAME_BYTES - len(pattern.format(name="", run8=run8).encode())
+    kept = name
+    while len(kept.encode("utf-8", "surrogateescape")) > room:
+        kept = kept[:-1]
+    return pattern.format(name=kept, run8=run8)
+
+
+def aside_name(*, name: str, run_id: str) -> str:
+    """Where a short copy waits, under our own name, until its replacement is proven."""
+    return temp_name(".{name}.{run8}.aside", name=name, run_id=run_id)
+
+
+def taken_archive_name(*, name: str, sha256: str, at: datetime) -> str:
+    """The archive never replaces: a taken name gets time and content behind it."""
+    return f"{name}.{at:%Y%m%dT%H%M%SZ}.{sha256[:8]}"
+
+
+def run8_of(run_id: str) -> str:
+    """Eight characters that are safe in any file name."""
+    return "".join(c for c in run_id.lower() if c in "0123456789abcdef")[:8].ljust(8, "0")

@@ -1,0 +1,128 @@
+"""Look at all three places and at what we remember, until the judge has no open question. Reads only."""
+
+import hashlib
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from guards.spool.listing import Entry
+from guards.spool.policy import SpoolPolicy
+from guards.spool.questions import Questions, open_questions
+from guards.spool.world import SpoolWorld
+from resources.errors import NotObserved
+from resources.file_servers.interface import Reader
+from resources.progress import Progress, silent
+from resources.spool.memory import attempts
+from resources.spool.sides import OpenSides
+from resources.state import StateStore
+
+MEGABYTE = 1024 * 1024
+MOST_ROUNDS = 6
+"""Listing, confirmation, second look and hashes need four; more means that the judge repeats itself."""
+
+
+def observe(sides: OpenSides, state: StateStore, *, policy: SpoolPolicy, progress: Progress = silent) -> SpoolWorld:
+    """Everything a report needs. Raises `Unreachable` and its kinds when a side cannot be observed at all."""
+    world = look(sides, state, policy=policy, progress=progress)
+    profile = sides.route.partner.profile
+    for _ in range(MOST_ROUNDS):
+        questions = open_questions(
+            world, policy=policy, consumes_on_arrival=profile.consumes_on_arrival, case_sensitive=profile.case_sensitive
+        )
+        if not questions:
+            return world
+        world = _answer(world, questions, sides, policy=policy, progress=progress)
+    raise AssertionError("the judge kept asking after every question was answered")
+
+
+def reobserve(
+    sides: OpenSides, state: StateStore, *, policy: SpoolPolicy, names: Collection[str], progress: Progress = silent
+) -> SpoolWorld:
+    """What an apply run needs: whole listings, and every fact about the plan's own names, hashes of their sources included."""
+    world = look(sides, state, policy=policy, progress=progress)
+    wanted = frozenset(names)
+    questions = Questions(confirm_source=wanted, confirm_partner=wanted, hash_source=wanted)
+    return _answer(world, questions, sides, policy=policy, progress=progress)
+
+
+def look(sides: OpenSides, state: StateStore, *, policy: SpoolPolicy, progress: Progress = silent) -> SpoolWorld:
+    """The three listings, first sightings and the ledger: no question asked by name yet."""
+    route = sides.route
+    progress("listing the outbound spool", 0, 3)
+    outbound = sides.source.list(route.source.directory, limit=policy.listing_limit)
+    progress("listing the archive", 1, 3)
+    archive = sides.source.list(route.archive, limit=policy.listing_limit)
+    progress("listing the partner's inbox", 2, 3)
+    partner = sides.partner.list(route.partner.directory, limit=policy.listing_limit)
+    progress("listed", 3, 3)
+    versions = {_version(entry): entry.name for entry in outbound}
+    first_seen = state.first_seen("spool", route.name, versions)
+    return SpoolWorld(
+        observed_at=state.now(),
+        outbound=outbound,
+        archive=archive,
+        partner=partner,
+        first_seen={name: first_seen[version] for version, name in versions.items()},
+        attempts=attempts(state, route, set(versions.values())),
+    )
+
+
+def _version(entry: Entry) -> str:
+    """What is remembered is one version of a feed: many producers use the same name every day, and yesterday's age is not today's."""
+    modified = "" if entry.modified_at is None else entry.modified_at.isoformat()
+    return f"{entry.name}\n{entry.size_bytes}\n{modified}"
+
+
+def _answer(world: SpoolWorld, questions: Questions, sides: OpenSides, *, policy: SpoolPolicy, progress: Progress) -> SpoolWorld:
+    route = sides.route
+    source = {**world.source_confirmed, **_confirm(sides.source, route.source.directory, questions.confirm_source, progress)}
+    partner = {**world.partner_confirmed, **_confirm(sides.partner, route.partner.directory, questions.confirm_partner, progress)}
+    second = dict(world.partner_second_look)
+    if questions.second_look:
+        time.sleep(policy.stable_seconds)
+        second |= _confirm(sides.partner, route.partner.directory, questions.second_look, progress)
+    ceiling = policy.max_file_megabytes * MEGABYTE
+    return replace(
+        world,
+        source_confirmed=source,
+        partner_confirmed=partner,
+        partner_second_look=second,
+        source_sha256={
+            **world.source_sha256,
+            **_hash(sides.source, route.source.directory, questions.hash_source, ceiling, progress),
+        },
+        partner_sha256={
+            **world.partner_sha256,
+            **_hash(sides.partner, route.partner.directory, questions.hash_partner, ceiling, progress),
+        },
+    )
+
+
+def _confirm(reader: Reader, directory: str, names: Iterable[str], progress: Progress) -> dict[str, Entry | None]:
+    asked = sorted(names)
+    answers: dict[str, Entry | None] = {}
+    for number, name in enumerate(asked, start=1):
+        answers[name] = reader.stat(directory, name)
+        progress("confirming by name", number, len(asked))
+    return answers
+
+
+def _hash(reader: Reader, directory: str, names: Iterable[str], ceiling: int, progress: Progress) -> dict[str, str]:
+    """Name to SHA-256; "" for a feed that vanished or cannot be read, which blocks its own verdict and nobody else's."""
+    asked = sorted(names)
+    hashes: dict[str, str] = {}
+    for number, name in enumerate(asked, start=1):
+        try:
+            hashes[name] = hash_of(reader, directory, name, ceiling_bytes=ceiling)
+        except NotObserved:
+            hashes[name] = ""
+        progress("hashing", number, len(asked))
+    return hashes
+
+
+def hash_of(reader: Reader, directory: str, name: str, *, ceiling_bytes: int) -> str:
+    """SHA-256 of the bytes as read from the server, never of what the server says about itself."""
+    seen = hashlib.sha256()
+    for block in reader.read(directory, name, ceiling_bytes=ceiling_bytes):
+        seen.update(block)
+    return seen.hexdigest()

@@ -1,0 +1,39 @@
+"""What an attempt left at the partner, asked for by name: the facts that `guards.spool.resolution` decides on."""
+
+from guards.spool.listing import Entry
+from guards.spool.planning import SpoolTarget
+from guards.spool.resolution import FinalName, Traces
+from guards.spool.world import PartnerCopy
+from resources.spool.proof import Proof, prove
+from resources.spool.writing import Writing
+
+
+def look_for_traces(
+    writing: Writing, target: SpoolTarget, *, temp: str, placing_intended: bool, in_place: bool, before: PartnerCopy | None
+) -> tuple[Traces, Proof]:
+    """`temp` is "" when none was used; `before` is the copy that was to be replaced, as the approver saw it."""
+    final = prove(writing.partner, writing.inbox, target.name, size_bytes=target.size_bytes)
+    temp_present = bool(temp) and writing.partner.stat(writing.inbox, temp) is not None
+    traces = Traces(
+        placing_intended=placing_intended,
+        in_place=in_place,
+        temp_present=temp_present,
+        final=_final_name(target, final, before=before),
+    )
+    return traces, final
+
+
+def _final_name(target: SpoolTarget, final: Proof, *, before: PartnerCopy | None) -> FinalName:
+    if final.equals(size_bytes=target.size_bytes, sha256=target.sha256):
+        return FinalName.EQUAL
+    if final.entry is None:
+        return FinalName.ABSENT
+    if before is not None and _copy(final.entry) == before:
+        return FinalName.AS_BEFORE
+    if final.entry.size_bytes is not None and final.entry.size_bytes < target.size_bytes:
+        return FinalName.PARTIAL
+    return FinalName.OTHER
+
+
+def _copy(entry: Entry) -> PartnerCopy:
+    return PartnerCopy(size_bytes=entry.size_bytes, modified_at=entry.modified_at)

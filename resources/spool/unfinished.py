@@ -1,0 +1,87 @@
+"""An attempt that nobody finished: look at what it left, and let the ledger say what that proves. Nothing is sent here."""
+
+from guards.canonical import Json
+from guards.delivery.entry import Reservation
+from guards.delivery.outcome import Approval
+from guards.delivery.refusal import LedgerRefused
+from guards.delivery.reservation import ReservationState
+from guards.spool.planning import SpoolTarget
+from guards.spool.resolution import Resolution, resolve
+from resources.errors import OutcomeUnknown, Unreachable
+from resources.spool.place import put_back, remove_aside
+from resources.spool.sent import Outcome, Sent, sent_of
+from resources.spool.steps import Step
+from resources.spool.traces import look_for_traces
+from resources.spool.upload import TemporaryCopy, clear_away
+from resources.spool.writing import Writing
+from resources.state.journal import JournalRow
+
+
+def settle_unfinished(writing: Writing, target: SpoolTarget, held: Reservation) -> Sent:
+    ledger = writing.state.ledger
+    if held.state.is_proven_sent:
+        return sent_of(target, Outcome.ALREADY_DELIVERED, f"the ledger already says {held.state}")
+    if held.state is ReservationState.SENDING:
+        expired = ledger.expire(held.reservation_id)
+        if isinstance(expired, LedgerRefused):
+            return sent_of(target, Outcome.UNKNOWN, f"the ledger did not end the attempt ({expired.code}): {expired.message}")
+        held = expired
+    if held.state is not ReservationState.UNKNOWN:
+        return sent_of(target, Outcome.NOT_SENT, f"the ledger says {held.state}: the next report plans it again")
+    trail = _trail(writing, target, held)
+    placing = [row for row in trail if row.step == Step.PLACE]
+    copies = [TemporaryCopy(str(row.detail["temp"]), row.intent_id) for row in trail if row.step == Step.UPLOAD and row.is_open]
+    temp, aside = _latest(trail, "temp"), _latest(placing, "aside")
+    try:
+        traces, final = look_for_traces(
+            writing, target, temp=temp, placing_intended=bool(placing), in_place=_in_place(placing), before=target.partner
+        )
+    except (Unreachable, OutcomeUnknown) as error:
+        writing.sessions.partner.renew()
+        return sent_of(target, Outcome.UNKNOWN, f"the partner could not be looked at: {error}")
+    resolved = resolve(traces)
+    if resolved.resolution is Resolution.CANNOT_TELL:
+        return sent_of(target, Outcome.UNKNOWN, resolved.why)
+    was_sent = resolved.resolution is Resolution.SENT
+    evidence: dict[str, Json] = {
+        "why": resolved.why,
+        "partner_copy": final.as_json(),
+        "temporary_copy_present": traces.temp_present,
+    }
+    settled = ledger.resolve(
+        held.reservation_id, was_sent=was_sent, evidence=evidence, approval=Approval.of(writing.authorization)
+    )
+    if isinstance(settled, LedgerRefused):
+        return sent_of(target, Outcome.UNKNOWN, f"the ledger refused to resolve it ({settled.code}): {settled.message}")
+    left = _tidy(writing, target, copies=copies, aside=aside, was_sent=was_sent)
+    if not was_sent:
+        return sent_of(target, Outcome.NOT_SENT, f"proven not sent ({resolved.why}){left}: the next report plans it again")
+    receipt = writing.receipt(target, action="resolve", evidence={**evidence, "reservation": held.reservation_id})
+    return sent_of(target, Outcome.ALREADY_DELIVERED, f"proven sent: {resolved.why}{left}", receipt=receipt)
+
+
+def _tidy(writing: Writing, target: SpoolTarget, *, copies: list[TemporaryCopy], aside: str, was_sent: bool) -> str:
+    """Only names we made, and only after the ledger knows what became of them."""
+    left = ""
+    if aside:
+        left = remove_aside(writing, aside) if was_sent else put_back(writing, target.name, aside)
+    for copy in copies:
+        clear_away(writing, copy)
+    return f"; {left}" if left else ""
+
+
+def _trail(writing: Writing, target: SpoolTarget, held: Reservation) -> list[JournalRow]:
+    rows = writing.state.journal(guard="spool", watch=writing.route.name, subject=target.name)
+    return [row for row in rows if row.detail.get("reservation") == held.reservation_id]
+
+
+def _latest(rows: list[JournalRow], key: str) -> str:
+    for row in reversed(rows):
+        value = row.detail.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def _in_place(placing: list[JournalRow]) -> bool:
+    return any(row.detail.get("in_place") is True for row in placing)
