@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import assert_never
 
 from guards.canonical import Json
 from guards.delivery.outcome import Reason
@@ -100,6 +101,8 @@ def advance(current: Reservation | None, entry: Entry, *, at: datetime) -> Reser
             if entry.state is not current.state:
                 return IllegalEntry(f"late evidence changed {current.state} to {entry.state}")
             return replace(current, late=(*current.late, dict(entry.evidence)))
+        case _:
+            assert_never(entry.event)
 
 
 def _opened(current: Reservation | None, entry: Entry, at: datetime) -> Reservation | IllegalEntry:

@@ -1,0 +1,133 @@
+"""Every pair of states, generated from the closed table: what is an edge can happen, what is not cannot be stored."""
+
+from dataclasses import replace
+
+import pytest
+
+from guards.delivery.entry import Entry, Event, IllegalEntry, Reservation, advance
+from guards.delivery.reservation import EDGES, ReservationState
+from tests.unit.delivery.entries import FEED, NOW, PINS, RECEIPT, in_state
+
+pytestmark = pytest.mark.fast
+
+STATES = tuple(ReservationState)
+
+
+def moving(before: Reservation, after: ReservationState, **changes: object) -> Entry:
+    granted = after is ReservationState.SENDING
+    entry = Entry(
+        event=Event.MOVED,
+        slot=before.slot,
+        attempt=before.attempt,
+        state=after,
+        fence=before.fence + granted,
+        holder="run-9" if granted else before.holder,
+        pins_digest=before.pins.digest,
+        receipt=before.receipt or (RECEIPT if after.is_proven_sent else {}),
+    )
+    return replace(entry, **changes)
+
+
+@pytest.mark.parametrize("after", STATES)
+@pytest.mark.parametrize("before", STATES)
+def test_a_reservation_moves_along_an_edge_of_the_table_and_along_no_other(before, after):
+    held = in_state(before)
+    moved = advance(held, moving(held, after), at=NOW)
+    if (before, after) in EDGES:
+        assert isinstance(moved, Reservation)
+        assert moved.state is after
+    else:
+        assert moved == IllegalEntry(f"no edge from {before} to {after}")
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_an_attempt_opens_only_as_prepared_or_unknown(state):
+    opened = Entry(
+        event=Event.OPENED, slot=FEED, attempt=1, state=state, fence=0, holder="", pins_digest=PINS.digest, pins=PINS, key="run-1"
+    )
+    after = advance(None, opened, at=NOW)
+    assert isinstance(after, Reservation) == ((None, state) in EDGES)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_what_a_state_says_of_itself_agrees_with_the_table(state):
+    assert state.is_terminal == all(before is not state for before, _ in EDGES)
+    assert not (state.is_proven_sent and state.is_unresolved)
+    if state.is_unresolved:
+        assert not state.is_terminal
+
+
+@pytest.mark.parametrize("before", STATES)
+def test_nothing_moves_before_it_was_opened(before):
+    held = in_state(before)
+    assert advance(None, moving(held, ReservationState.UNKNOWN), at=NOW) == IllegalEntry("moved before it was opened")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"attempt": 2}, "attempt 2 moved while 1 is the latest"),
+        ({"pins_digest": "0" * 64}, "its pins changed"),
+        ({"fence": 7}, "moved to delivered by run-1 with fence 7"),
+        ({"holder": "run-2"}, "moved to delivered by run-2 with fence 1"),
+        ({"receipt": {}}, "delivered without evidence"),
+    ],
+)
+def test_a_stored_move_that_this_program_would_not_have_made_is_named(changes, why):
+    held = in_state(ReservationState.SENDING)
+    assert advance(held, moving(held, ReservationState.DELIVERED, **changes), at=NOW) == IllegalEntry(why)
+
+
+def test_an_audit_inherits_the_receipt_and_never_replaces_it():
+    held = in_state(ReservationState.DELIVERED)
+    forged = moving(held, ReservationState.SENT_AUDITED, receipt={"partner_copy": {"size_bytes": 8}})
+    assert advance(held, forged, at=NOW) == IllegalEntry("an audit replaced the receipt")
+
+
+def opening(**changes: object) -> Entry:
+    entry = Entry(
+        event=Event.OPENED,
+        slot=FEED,
+        attempt=2,
+        state=ReservationState.PREPARED,
+        fence=2,
+        holder="",
+        pins_digest=PINS.digest,
+        pins=PINS,
+        key="run-2",
+    )
+    return replace(entry, **changes)
+
+
+@pytest.mark.parametrize(
+    ("before", "changes", "why"),
+    [
+        (ReservationState.KNOWN_FAILURE, {"pins": None}, "an attempt opened without the pins its digest is of"),
+        (ReservationState.KNOWN_FAILURE, {"pins_digest": "0" * 64}, "an attempt opened without the pins its digest is of"),
+        (ReservationState.KNOWN_FAILURE, {"attempt": 3}, "attempt 3 opened after 1"),
+        (ReservationState.KNOWN_FAILURE, {"fence": 1}, "attempt 2 opened with fence 1"),
+        (ReservationState.UNKNOWN, {}, "attempt 2 opened over one that is unknown"),
+        (ReservationState.DELIVERED, {}, "attempt 2 opened over one that is delivered"),
+    ],
+)
+def test_a_stored_attempt_that_could_not_have_opened_is_named(before, changes, why):
+    assert advance(in_state(before), opening(**changes), at=NOW) == IllegalEntry(why)
+
+
+def test_the_first_attempt_is_number_one():
+    assert advance(None, opening(), at=NOW) == IllegalEntry("attempt 2 opened after none")
+
+
+def late(held: Reservation, **changes: object) -> Entry:
+    return replace(moving(held, held.state, **changes), event=Event.LATE_EVIDENCE, fence=held.fence, holder=held.holder)
+
+
+def test_late_evidence_changes_no_state():
+    held = in_state(ReservationState.UNKNOWN)
+    told = advance(held, late(held, evidence={"state": "delivered"}), at=NOW)
+    assert isinstance(told, Reservation)
+    assert (told.state, told.is_contradicted) == (ReservationState.UNKNOWN, True)
+    assert advance(held, late(held, state=ReservationState.DELIVERED), at=NOW) == IllegalEntry(
+        "late evidence changed unknown to delivered"
+    )
+    assert advance(None, late(held), at=NOW) == IllegalEntry("moved before it was opened")
