@@ -4,9 +4,9 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from resources.slack.client import Ambiguous as Ambiguous
-    from resources.slack.client import Posted as Posted
-    from resources.slack.client import Rejected as Rejected
+    from resources.slack.answer import Ambiguous as Ambiguous
+    from resources.slack.answer import Posted as Posted
+    from resources.slack.answer import Rejected as Rejected
     from resources.slack.client import SlackResource as SlackResource
     from resources.slack.message import Message as Message
     from resources.slack.message import alert as alert
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from resources.slack.outbox import enqueue as enqueue
 
 _HOME_OF: Final = {
-    "Ambiguous": "resources.slack.client",
-    "Posted": "resources.slack.client",
-    "Rejected": "resources.slack.client",
+    "Ambiguous": "resources.slack.answer",
+    "Posted": "resources.slack.answer",
+    "Rejected": "resources.slack.answer",
     "SlackResource": "resources.slack.client",
     "Message": "resources.slack.message",
     "alert": "resources.slack.message",

@@ -8,13 +8,11 @@ import http.client
 import logging
 import re
 import socket
-import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, cast
 from urllib.parse import urlsplit
 
 import dagster_slack
@@ -23,48 +21,15 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.client import WebClient
 from slack_sdk.webhook.client import WebhookClient
 
+from resources.slack.answer import CODE, Absent, Ambiguous, Answer, Posted, Rejected, not_sent, refusal
 from resources.slack.message import Message
 
-MOST_RETRY_AFTER_SECONDS: Final = 3600
 MOST_PAGES: Final = 10
 _CONNECT_SECONDS: Final = 5.0
-_MAYBE_POSTED: Final = frozenset({"internal_error", "fatal_error"})
-"""Slack: "it's possible some aspect of the operation succeeded before the error was raised"."""
-_CODE: Final = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _CHANNEL_ID: Final = re.compile(r"[CGD][A-Z0-9]+")
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _BROKEN: Final = (OSError, http.client.HTTPException, SlackClientError, ValueError)
 """All that a call can raise: connection, HTTP grammar, Slack's own, an answer that is not what it says it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Posted:
-    """`ts` is Slack's identity of the message; "" from a webhook, which tells none."""
-
-    ts: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """Provably not posted. `retry_after` in seconds, when Slack said one."""
-
-    code: str
-    retry_after: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ambiguous:
-    """It may or may not have been posted; `why` is for the log."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """A look-up read the channel completely and the message is not there."""
-
-
-Answer: TypeAlias = Posted | Rejected | Ambiguous
 
 
 class SlackResource(dagster_slack.SlackResource):
@@ -125,9 +90,9 @@ class SlackResource(dagster_slack.SlackResource):
         except SlackApiError as error:
             answer = error.response
             code = str(answer.get("error", ""))
-            return _refusal(int(answer.status_code), code, cast("Mapping[str, str]", answer.headers))
+            return refusal(int(answer.status_code), code, cast("Mapping[str, str]", answer.headers))
         except urllib.error.URLError as error:
-            return _not_sent(error.reason) or Ambiguous(f"the connection broke ({type(error.reason).__name__})")
+            return not_sent(error.reason) or Ambiguous(f"the connection broke ({type(error.reason).__name__})")
         except _BROKEN as error:
             return Ambiguous(f"no answer came ({type(error).__name__})")
 
@@ -144,7 +109,7 @@ class SlackResource(dagster_slack.SlackResource):
                     return Posted(str(message.get("ts", "")))
         except SlackApiError as error:
             code = str(error.response.get("error", ""))
-            return Ambiguous(f"the token may not look it up ({code if _CODE.fullmatch(code) else 'refused'})")
+            return Ambiguous(f"the token may not look it up ({code if CODE.fullmatch(code) else 'refused'})")
         except _BROKEN as error:
             return Ambiguous(f"the look-up failed ({type(error).__name__})")
         except LookupError as error:
@@ -172,7 +137,7 @@ class SlackResource(dagster_slack.SlackResource):
         answer = client.send_dict({"text": message.text, "blocks": list(message.blocks), "unfurl_links": False})
         if answer.status_code == 200:
             return Posted("") if answer.body.strip() == "ok" else Ambiguous("the webhook answered 200 without ok")
-        return _refusal(answer.status_code, answer.body.strip(), cast("Mapping[str, str]", answer.headers))
+        return refusal(answer.status_code, answer.body.strip(), cast("Mapping[str, str]", answer.headers))
 
     def _unreachable(self) -> str:
         """ "" or a code. Asked first, so that a network that swallows packets is known not to have taken the message."""
@@ -221,32 +186,6 @@ def _pages(client: WebClient, channel: str, *, oldest: datetime) -> Iterator[Map
         if not page.get("has_more"):
             return
     raise LookupError("too many messages since then")
-
-
-def _refusal(status: int, code: str, headers: Mapping[str, str]) -> Answer:
-    """What an answer without `ok` proves."""
-    known = code if _CODE.fullmatch(code) else f"http_{status}"
-    if status == 429:
-        return Rejected("ratelimited", _retry_after(headers))
-    if status == 503 or code == "service_unavailable":
-        return Rejected("service_unavailable", _retry_after(headers))
-    if status >= 500 or code in _MAYBE_POSTED or (status < 400 and known.startswith("http_")):
-        return Ambiguous(f"Slack answered {known}")
-    return Rejected(known)
-
-
-def _retry_after(headers: Mapping[str, str]) -> int | None:
-    said = next((value for name, value in headers.items() if name.lower() == "retry-after"), "")
-    return min(max(int(said), 1), MOST_RETRY_AFTER_SECONDS) if re.fullmatch(r"[0-9]{1,9}", said) else None
-
-
-def _not_sent(reason: object) -> Rejected | None:
-    """Failures that come before the first byte of the message."""
-    if isinstance(reason, ConnectionRefusedError | socket.gaierror):
-        return Rejected("unreachable")
-    if isinstance(reason, ssl.SSLCertVerificationError):
-        return Rejected("untrusted_certificate")
-    return Rejected("proxy_refused") if str(reason).startswith("Tunnel connection failed") else None
 
 
 def _silent() -> logging.Logger:

@@ -13,7 +13,8 @@ from typing import Final, Protocol, assert_never
 
 from guards.canonical import Json
 from guards.text import count_words, terminal
-from resources.slack.client import Absent, Ambiguous, Posted, Rejected, SlackResource
+from resources.slack.answer import Absent, Ambiguous, Posted, Rejected
+from resources.slack.client import SlackResource
 from resources.slack.message import Message
 from resources.state.outbox import OutboxRow
 

@@ -86,6 +86,27 @@ def test_a_failed_run_is_told_once_with_its_cause_and_a_link(
     assert posted["body"]["metadata"]["event_payload"] == {"key": f"run:{run_id}"}
 
 
+@dg.op
+def give_up() -> None:
+    raise dg.Failure("observation_incomplete: the partner could not be listed") from RuntimeError("socket closed")
+
+
+@dg.job
+def spool_acme_verify() -> None:
+    give_up()
+
+
+def test_a_failure_speaks_its_own_sentence_not_its_causes(
+    instance: dg.DagsterInstance, state: StateResource, slack: SlackResource, slack_sink: SlackSink
+) -> None:
+    defs = definitions(state, slack)
+    started = tick(defs, FAILURES, instance)
+    spool_acme_verify.execute_in_process(instance=instance, raise_on_error=False, tags=OURS)
+    tick(defs, FAILURES, instance, started.cursor)
+    sentence = slack_sink.messages[0]["body"]["blocks"][1]["text"]["text"]
+    assert sentence == "observation_incomplete: the partner could not be listed"
+
+
 def test_an_alert_that_found_slack_down_leaves_by_the_outbox_sensor(
     instance: dg.DagsterInstance, state: StateResource, slack: SlackResource, slack_sink: SlackSink, state_store: StateStore
 ) -> None:

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from opsguard_defs.sandbox.servers.slack_sink import SlackSink
-from resources.slack.client import Absent, Ambiguous, Posted, Rejected, SlackResource
+from resources.slack.answer import Absent, Ambiguous, Posted, Rejected
+from resources.slack.client import SlackResource
 from resources.slack.message import alert
 from tests.servers.slack import CANARY
 

@@ -19,16 +19,15 @@ import html
 import json
 import signal
 import threading
-import urllib.parse
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
+from opsguard_defs.sandbox.servers.slack_door import Door, channel_id
+
 PR_SET_PDEATHSIG: Final = 1
-MOST_BYTES: Final = 1_000_000
 MOST_SHOWN: Final = 200
 _PAGE: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="10"><title>Slack (sandbox)</title>
 <style>body{{font:15px sans-serif;max-width:50rem;margin:2rem auto}}article{{border-left:4px solid #777;padding:.2rem 1rem;margin:1rem 0}}
@@ -119,11 +118,6 @@ class SlackSink:
         return [json.loads(line) for line in self._kept_in.read_text("ascii").splitlines()]
 
 
-def channel_id(name: str) -> str:
-    """Slack answers with an id whatever the channel was called by; an id stays itself."""
-    return name if name.startswith("C") and name.isupper() else f"C{name.lstrip('#').upper().replace('-', '').replace('_', '')}"
-
-
 def _article(message: Mapping[str, Any]) -> str:
     """Everything in it was written by somebody else: escaped, no link is followed by itself."""
     body = message["body"]
@@ -140,124 +134,6 @@ def _texts(block: object) -> list[str]:
         return []
     own = [value for key in ("text", "url") if isinstance(value := block.get(key), str)]
     return own + [text for value in block.values() for text in _texts(value)]
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: "Door"
-    protocol_version = "HTTP/1.1"
-    timeout = 30
-
-    def log_message(self, *_: object) -> None:
-        """Silent: the log holds messages, not requests."""
-
-    def do_GET(self) -> None:
-        match self.path:
-            case _ if not self._is_local():
-                self._answer(403, "only by 127.0.0.1 or localhost", "text/plain")
-            case "/":
-                self._answer(200, self.server.sink.page(), "text/html")
-            case "/messages":
-                self._answer(200, json.dumps(self.server.sink.messages), "application/json")
-            case _:
-                self._answer(404, "nothing here", "text/plain")
-
-    def do_POST(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        if not self._is_local() or not 0 <= length <= MOST_BYTES:
-            self.close_connection = True
-            self._answer(403, "refused", "text/plain")
-            return
-        raw = self.rfile.read(length)
-        is_json = self.headers.get_content_type() == "application/json"
-        try:
-            body = json.loads(raw) if is_json else dict(urllib.parse.parse_qsl(raw.decode()))
-        except ValueError:
-            self._answer(400, "invalid_payload", "text/plain")
-            return
-        if self.path == "/_next":
-            self._prepare(body if is_json else None)
-        elif self.path.startswith("/services/"):
-            self._post("webhook", body)
-        else:
-            address = urllib.parse.urlsplit(self.path)
-            self._call(address.path.removeprefix("/api/"), {**dict(urllib.parse.parse_qsl(address.query)), **body})
-
-    def _prepare(self, body: object) -> None:
-        answers = body if isinstance(body, list) else [body]
-        if not all(isinstance(answer, dict) for answer in answers):
-            self._answer(400, "one JSON object or a list of them", "text/plain")
-            return
-        self.server.sink.next.extend(answers)
-        self._answer(200, "ok", "text/plain")
-
-    def _call(self, method: str, body: Mapping[str, Any]) -> None:
-        if not self.headers.get("Authorization", "").startswith("Bearer "):
-            self._json({"ok": False, "error": "not_authed"})
-            return
-        if method in self.server.sink.refused_methods:
-            self._json({"ok": False, "error": self.server.sink.refused_methods[method]})
-            return
-        match method:
-            case "chat.postMessage":
-                self._post(method, body)
-            case "conversations.history":
-                self._json(self.server.sink.history(body))
-            case "conversations.list":
-                self._json(self.server.sink.channels())
-            case "auth.test":
-                self._json({"ok": True, "url": self.server.sink.url, "team": "sandbox", "user": "opsguard"})
-            case _:
-                self._json({"ok": False, "error": "unknown_method"})
-
-    def _post(self, call: str, body: Mapping[str, Any]) -> None:
-        prepared = self.server.sink.next.popleft() if self.server.sink.next else {}
-        if "drop" in prepared or "hang" in prepared:
-            if prepared.get("drop") != "before":
-                self.server.sink.take(call, body, authorised="Authorization" in self.headers)
-            if "hang" in prepared:
-                self.server.sink.closing.wait()
-            self.close_connection = True
-            self.connection.close()
-            return
-        if "status" in prepared:
-            headers = {str(name): str(value) for name, value in dict(prepared.get("headers") or {}).items()}
-            text = str(prepared.get("body", '{"ok": false, "error": "prepared"}'))
-            self._answer(int(prepared["status"]), text, "application/json", headers)
-            return
-        message = self.server.sink.take(call, body, authorised="Authorization" in self.headers)
-        if call == "webhook":
-            self._answer(200, "ok", "text/html")
-        else:
-            self._json({"ok": True, "channel": channel_id(message["channel"]), "ts": message["ts"], "message": {}})
-
-    def _is_local(self) -> bool:
-        """A name that somebody pointed at us does not count: pages elsewhere must not read messages."""
-        return self.headers.get("Host", "") in {f"127.0.0.1:{self.server.sink.port}", f"localhost:{self.server.sink.port}"}
-
-    def _json(self, answer: Mapping[str, Any]) -> None:
-        self._answer(200, json.dumps(answer), "application/json")
-
-    def _answer(self, status: int, text: str, kind: str, headers: Mapping[str, str] | None = None) -> None:
-        raw = text.encode("utf-8", "backslashreplace")
-        self.send_response(status)
-        for name, value in {
-            **(headers or {}),
-            "Content-Type": f"{kind}; charset=utf-8",
-            "Content-Length": str(len(raw)),
-            "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-            "X-Content-Type-Options": "nosniff",
-        }.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(raw)
-
-
-class Door(ThreadingHTTPServer):
-    """Listens on loopback and hands every request to one sink."""
-
-    def __init__(self, sink: SlackSink, port: int) -> None:
-        super().__init__(("127.0.0.1", port), Handler)
-        self.sink = sink
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
