@@ -10,7 +10,6 @@ from assets.launchpad_link import run_link
 from assets.plan_alert import plan_alert
 from assets.plan_words import PlanPage
 from assets.state_resource import StateResource
-from guards.text import one_line
 from resources.slack.client import SlackResource
 from resources.slack.message import Message, alert
 from resources.slack.outbox import Delivery, deliver, enqueue
@@ -21,6 +20,7 @@ OUTBOX: Final = "alerts_outbox"
 LOCATION: Final = "opsguard"
 REPOSITORY_TAG: Final = ".dagster/repository"
 FLUSH_SECONDS: Final = 60
+_WATCH: Final = re.compile(r"[a-z][a-z0-9_]{0,30}/[a-z][a-z0-9_]{0,30}")
 
 
 def alert_gaps(
@@ -46,8 +46,8 @@ def alert_gaps(
 def failure_message(run: dg.DagsterRun, error: str, *, base_url: str) -> Message:
     """`error` may hold anything, names from outside too."""
     plan = run.tags.get("opsguard/plan", "")
-    guard, watch = run.tags.get("opsguard/guard", ""), run.tags.get("opsguard/watch", "")
-    known = one_line(guard) == guard and one_line(watch) == watch and guard.isidentifier() and watch.isidentifier()
+    watch = run.tags.get("opsguard/watch", "")
+    command = f"opsguard report {watch}" if _WATCH.fullmatch(watch) else "opsguard doctor"
     items = [f"plan {plan}"] if plan else []
     return alert(
         key=f"run:{run.run_id}",
@@ -55,7 +55,7 @@ def failure_message(run: dg.DagsterRun, error: str, *, base_url: str) -> Message
         title=f"{run.job_name} failed",
         sentence=error.strip() or "The run failed without saying why.",
         items=items,
-        command=f"opsguard report {guard}/{watch}" if known else "opsguard doctor",
+        command=command,
         links=[("The run", run_link(base_url, run.run_id))],
     )
 

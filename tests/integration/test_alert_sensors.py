@@ -15,7 +15,7 @@ from resources.slack.outbox import Delivery
 from resources.state import StateStore
 from tests.unit.pages import BASE_URL, EVIL, missing, page, plan
 
-OURS = {".dagster/repository": "__repository__@opsguard", "opsguard/guard": "spool", "opsguard/watch": "acme"}
+OURS = {".dagster/repository": "__repository__@opsguard", "opsguard/guard": "spool", "opsguard/watch": "spool/acme"}
 LOG = logging.getLogger("test.alerts")
 
 
@@ -128,7 +128,7 @@ def test_a_run_without_a_watch_gets_a_command_that_cannot_be_wrong(
 ) -> None:
     defs = definitions(state, slack)
     started = tick(defs, FAILURES, instance)
-    fail(instance, {**OURS, "opsguard/guard": "spool`; rm", "opsguard/plan": "61cddab8590b"})
+    fail(instance, {**OURS, "opsguard/watch": "spool/`; rm", "opsguard/plan": "61cddab8590b"})
     tick(defs, FAILURES, instance, started.cursor)
     blocks = slack_sink.messages[0]["body"]["blocks"]
     assert blocks[2]["text"]["text"] == "\N{BULLET} plan 61cddab8590b"
