@@ -222,6 +222,22 @@ def test_a_live_attempt_is_left_to_the_run_that_makes_it() -> None:
     assert action(truth) == ""
 
 
+def test_doubt_about_a_name_that_is_a_directory_at_the_partner_is_not_resolved_by_a_plan() -> None:
+    """No observation of a directory proves bytes, and its requirement could never hold."""
+    truth = Truth(
+        outbound=(file("a.csv"),),
+        partner=(file("a.csv", kind=EntryType.DIRECTORY),),
+        attempts={"a.csv": (attempt(ReservationState.UNKNOWN, content="a.csv"),)},
+    )
+    assert only(truth) == (
+        SpoolVerdict.DELIVERY_UNKNOWN,
+        "An attempt to send exactly these bytes began 3 h ago and was neither proven nor disproven, and the partner holds a directory "
+        "of this name: clear that up with the partner, then report again.",
+    )
+    assert findings(truth)["a.csv"].facts["reservation_id"] == "r-unknown"
+    assert action(truth) == ""
+
+
 def test_the_newest_unresolved_attempt_of_these_bytes_counts() -> None:
     attempts = (
         attempt(ReservationState.UNKNOWN, content="a.csv", ago=timedelta(hours=9)),

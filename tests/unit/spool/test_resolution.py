@@ -1,0 +1,44 @@
+"""What became of an attempt that nobody finished: every combination of traces, against a predicate written another way."""
+
+from itertools import product
+
+import pytest
+
+from guards.spool.resolution import FinalName, Resolution, Traces, resolve
+
+pytestmark = pytest.mark.fast
+
+ALL = [
+    Traces(placing_intended=intended, in_place=in_place, temp_present=temp, final=final)
+    for intended, in_place, temp, final in product((False, True), (False, True), (False, True), FinalName)
+]
+
+
+def expected(traces: Traces) -> Resolution:
+    if traces.final is FinalName.EQUAL:
+        return Resolution.SENT
+    untouched = not traces.placing_intended
+    not_renamed = traces.temp_present and not traces.in_place
+    kept = traces.final is FinalName.AS_BEFORE
+    cut = traces.in_place and traces.final is FinalName.PARTIAL
+    return Resolution.NOT_SENT if untouched or not_renamed or kept or cut else Resolution.CANNOT_TELL
+
+
+@pytest.mark.parametrize("traces", ALL, ids=str)
+def test_every_combination_of_traces_is_resolved(traces: Traces) -> None:
+    assert resolve(traces).resolution is expected(traces)
+
+
+def test_only_equal_bytes_prove_that_it_was_sent() -> None:
+    """Guessing "sent" loses a feed; guessing "not sent" sends it twice."""
+    assert {traces.final for traces in ALL if resolve(traces).resolution is Resolution.SENT} == {FinalName.EQUAL}
+
+
+def test_a_feed_that_is_gone_after_its_rename_was_asked_for_is_left_to_a_person() -> None:
+    gone = resolve(Traces(placing_intended=True, in_place=False, temp_present=False, final=FinalName.ABSENT))
+    assert gone.resolution is Resolution.CANNOT_TELL
+    assert gone.why.endswith("Ask the partner")
+
+
+def test_each_reason_is_its_own_sentence() -> None:
+    assert len({resolve(traces).why for traces in ALL}) == 6
