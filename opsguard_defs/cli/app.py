@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 from opsguard_defs.cli import alerts, apply, decide, demo, dev, doctor, init, records, report
+from opsguard_defs.cli.ledger import ledger
 from opsguard_defs.cli.plans import plans
 from opsguard_defs.cli.sandbox import sandbox
+from opsguard_defs.cli.state import state
 
 app = typer.Typer(
     name="opsguard",
@@ -50,3 +52,5 @@ app.command(epilog=_example("opsguard demo --all-routes"), rich_help_panel=_TRY)
 app.add_typer(sandbox, name="sandbox", rich_help_panel=_TRY)
 app.command(epilog=_example("opsguard dev --port 3000"), rich_help_panel=_TRY)(dev.dev)
 app.command(epilog=_example("opsguard alerts --send"), rich_help_panel=_RECORDS)(alerts.alerts)
+app.add_typer(ledger, name="ledger", rich_help_panel=_RECORDS)
+app.add_typer(state, name="state", rich_help_panel=_SETUP)

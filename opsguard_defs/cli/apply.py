@@ -47,7 +47,7 @@ def apply_json(result: "ApplyResult") -> dict[str, Any]:
         "plan_digest": result.plan_digest,
         "outcome": str(result.outcome),
         "refusal": words.refusal_json(result.refusal),
-        "receipts": [words.receipt_json(receipt) for receipt in result.receipts],
+        "receipts": [words.receipt_json(receipt) for receipt in words.in_order(result.receipts)],
         "checks": [words.check_json(check) for check in result.checks],
         "run_id": result.run_id,
     }
@@ -56,7 +56,7 @@ def apply_json(result: "ApplyResult") -> dict[str, Any]:
 def show_apply(result: "ApplyResult") -> None:
     line(f"{result.guard}/{result.watch}: plan {words.short(result.plan_digest)} {result.outcome} (run {result.run_id})")
     if result.receipts:
-        rows = [(r.subject, r.action, f"{r.size_bytes:,}", r.sha256) for r in result.receipts]
+        rows = [(r.subject, r.action, f"{r.size_bytes:,}", r.sha256) for r in words.in_order(result.receipts)]
         table(("feed", "action", "bytes", "sha256"), rows, right=("bytes",))
     if result.checks:
         table(("", "check", "message"), words.check_rows(result.checks))
@@ -110,9 +110,9 @@ def _exit_of(result: "ApplyResult") -> Exit:
         case "applied" if not failed(result.checks):
             return Exit.DONE
         case _:
-            broken = next((check for check in result.checks if not check.passed), None)
-            say(broken.message if broken else "uploaded but not confirmed: look at the inbox by hand before the next run")
-            return Exit.UNPROVEN
+            broken = next((check.message for check in result.checks if not check.passed), "")
+            say(result.failure or broken or "uploaded but not confirmed: look at the inbox by hand before the next run")
+            return Exit(result.exit_code or Exit.UNPROVEN)
 
 
 def _refused_unknown(refused: Refused, *, as_json: bool) -> int:

@@ -20,6 +20,11 @@ COMPLETION: Final = "_OPSGUARD_COMPLETE"
 """Set by the shell when it asks for completions."""
 
 
+def _for_operators(record: logging.LogRecord) -> bool:
+    """Dagster's own warnings are for those who write definitions."""
+    return not record.name.startswith("dagster.") or record.levelno >= logging.ERROR
+
+
 class _Escaped(logging.Formatter):
     """Log lines hold file names too."""
 
@@ -34,6 +39,7 @@ def run(arguments: Sequence[str]) -> int:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     logs = logging.StreamHandler(sys.stderr)
     logs.setFormatter(_Escaped("%(levelname)s %(name)s: %(message)s"))
+    logs.addFilter(_for_operators)
     logging.basicConfig(handlers=[logs], level=logging.WARNING)
     try:
         code = _invoke(arguments)

@@ -70,6 +70,11 @@ def check_rows(checks: Sequence[CheckOutcome]) -> list[tuple[str, str, str]]:
     return [("ok" if check.passed else check.severity.value.upper(), check.name, check.message) for check in checks]
 
 
+def in_order(receipts: Iterable[Receipt]) -> list[Receipt]:
+    """As they were written, oldest first."""
+    return sorted(receipts, key=lambda receipt: receipt.recorded_at or datetime.max.replace(tzinfo=UTC))
+
+
 def receipt_json(receipt: Receipt) -> dict[str, Json]:
     return {
         "guard": receipt.guard,
