@@ -7,7 +7,7 @@ op that writes, because re-executing a failed run skips the ops before it.
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Generic, NoReturn, TypeVar, final
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from guards.decision import Decision, DecisionKind
 from guards.plan import Plan, plan_scope_key
@@ -85,7 +85,8 @@ class Authorization:
         return f"Authorization({self.scope}, plan {self.plan_digest[:12]}, approval {self.approval_id}, fence {self.fence})"
 
 
-_issued: Final[WeakSet[Authorization]] = WeakSet()
+_issued: Final[WeakKeyDictionary[Authorization, tuple[object, ...]]] = WeakKeyDictionary()
+"""Every living one with what it was issued for."""
 
 
 class NotAuthorized(RuntimeError):
@@ -93,9 +94,14 @@ class NotAuthorized(RuntimeError):
 
 
 def require_authentic(authorization: object, *, scope: str) -> Authorization:
-    """What every writer does first. Identity counts, not equality: a forged look-alike was never issued."""
-    if not isinstance(authorization, Authorization) or authorization not in _issued:
+    """What every writer does first. Identity counts, not equality: a forged look-alike was never issued.
+
+    The exact type, since an object may lie about its `__class__` and, with its own `__eq__`, about who it is.
+    """
+    if type(authorization) is not Authorization or authorization not in _issued:
         raise NotAuthorized("no writer without an authorization from guards.gate.gate")
+    if _values(authorization) != _issued[authorization]:
+        raise NotAuthorized("this authorization was changed after guards.gate.gate made it")
     if authorization.scope != scope:
         raise NotAuthorized(f"this authorization is for {authorization.scope}, not for {scope}")
     return authorization
@@ -208,5 +214,9 @@ def _issue(*, plan: Plan[Facts], decision: Decision, lease: Lease) -> Authorizat
         ("fence", lease.fence),
     ):
         object.__setattr__(made, name, value)
-    _issued.add(made)
+    _issued[made] = _values(made)
     return made
+
+
+def _values(made: Authorization) -> tuple[object, ...]:
+    return (made.scope, made.plan_digest, made.approval_id, made.approved_by, made.holder, made.fence)
