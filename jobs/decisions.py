@@ -5,8 +5,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 import dagster as dg
-from pydantic import Field, ValidationError
+from pydantic import Field
 
+from assets.config_fields import NotLaunched, checked
 from assets.state_resource import StateResource
 from guards.decision import Decision, DecisionKind
 from guards.plan import SHORT_DIGITS
@@ -45,10 +46,6 @@ class DecideConfig(dg.Config):
     )
 
 
-class NotLaunched(Exception):
-    """Shown in the Launchpad's error box; no run was created."""
-
-
 class NotRecorded(Exception):
     """The run fails with this sentence: a person must not believe that an answer was given."""
 
@@ -59,7 +56,7 @@ def decide_plan_job(*, approve_in_ui: bool) -> dg.JobDefinition:
     def config_of(values: Mapping[str, Any]) -> Mapping[str, Any]:
         if not approve_in_ui:
             raise NotLaunched(f"Nothing was launched. {COMMAND_LINE_ONLY}")
-        return {"ops": {"decide": {"config": checked(values).model_dump()}}}
+        return {"ops": {"decide": {"config": answer_of(values).model_dump()}}}
 
     @dg.op(description="Records the answer; the plan's next report or apply run reads it.")
     def decide(context: dg.OpExecutionContext, config: DecideConfig, state: StateResource) -> None:
@@ -85,15 +82,9 @@ def decide_plan_job(*, approve_in_ui: bool) -> dg.JobDefinition:
     )
 
 
-def checked(values: Mapping[str, Any]) -> DecideConfig:
+def answer_of(values: Mapping[str, Any]) -> DecideConfig:
     """Raises `NotLaunched` with one sentence per wrong field."""
-    try:
-        config = DecideConfig(**values)
-    except ValidationError as error:
-        wrong = "\n".join(
-            f"  {'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False, include_input=False)
-        )
-        raise NotLaunched(f"Nothing was launched. Please correct:\n{wrong}") from None
+    config = checked(DecideConfig, values)
     missing = {
         "plan_digest": (config.plan_digest, "put the plan's digest between the quotes, 12 digits or more"),
         "decision": (config.decision, "write approved or declined"),

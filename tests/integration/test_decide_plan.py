@@ -6,9 +6,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from assets.config_fields import NotLaunched
 from assets.state_resource import StateResource
 from guards.decision import DecisionKind
-from jobs.decisions import JOB, DecideConfig, NotLaunched, NotRecorded, checked, decide_plan_job
+from jobs.decisions import JOB, DecideConfig, NotRecorded, answer_of, decide_plan_job
 from resources.state import StateStore
 from tests.unit.pages import missing, plan
 
@@ -86,7 +87,7 @@ def test_an_answer_that_is_not_recorded_fails_the_run_and_says_why(state: StateR
 )
 def test_a_wrong_form_launches_nothing_and_says_which_field(wrong: dict[str, object], sentence: str) -> None:
     with pytest.raises(NotLaunched) as refused:
-        checked({**ANSWER, **wrong})
+        answer_of({**ANSWER, **wrong})
     assert str(refused.value).startswith("Nothing was launched.")
     assert sentence in str(refused.value)
     assert refused.value.__suppress_context__ or refused.value.__context__ is None
@@ -106,3 +107,16 @@ def test_the_form_is_flat_every_field_is_described_and_no_other_is_taken(state: 
     assert all(field.description for field in fields.values())
     with pytest.raises(dg.DagsterInvalidConfigError, match="approved_by"):
         launch(state, {**ANSWER, "approved_by": "Kim"})
+
+
+def test_the_form_cannot_read_the_servers_environment(
+    state: StateResource, state_store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dagster resolves `{env: NAME}` in any text field: a comment would have carried a password into the decision."""
+    monkeypatch.setenv("OPSGUARD_SPOOL_ACME_PARTNER_PASSWORD", "canary-5c1e")
+    state_store.record_report(PLAN, run_id="r", overrides={})
+    with pytest.raises(dg.DagsterConfigMappingFunctionError) as refused:
+        launch(state, {**ANSWER, "comment": {"env": "OPSGUARD_SPOOL_ACME_PARTNER_PASSWORD"}})
+    assert "comment" in str(refused.value.__cause__)
+    assert "canary-5c1e" not in str(refused.value.__cause__)
+    assert state_store.decisions(PLAN.digest) == ()
