@@ -1,0 +1,11 @@
+"""The numbers of the `spool` guard: `python -m bench.spool [--json] [--only ROW] [--rounds N]`."""
+
+import sys
+
+from bench import relay
+from bench.harness import main
+
+ROWS = (*relay.ROWS,)
+
+if __name__ == "__main__":
+    sys.exit(main("bench.spool", ROWS))
