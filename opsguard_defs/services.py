@@ -64,7 +64,7 @@ def services(
     port 0 takes a free one. `environment` is added to ours. Raises ConfigurationError for a port that is taken, Unreachable (with
     Dagster's text) when the location does not load or a child ends.
     """
-    port = port or _free_port()
+    port = port or free_port()
     require_free_port(port)
     _require_file(workspace)
     prepared = {**dagster_home.prepare(home, state_url), **(environment or {})}
@@ -154,7 +154,7 @@ def _tail(log: Path) -> str:
     return log.read_text(encoding="utf-8", errors="replace")[-3000:].strip()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
