@@ -76,7 +76,8 @@ def outside_specs(route: SpoolRoute) -> list[dg.AssetSpec]:
 
 def observing_assets(route: SpoolRoute, site: Site, *, tell: Tell) -> dg.AssetsDefinition:
     """The three listings and the plan, from one look at both servers. Cannot write to either. `tell` alerts people about gaps."""
-    source, partner = {route.source.scheme}, {route.partner.scheme}
+    source: set[str] = {route.source.scheme}
+    partner: set[str] = {route.partner.scheme}
 
     @dg.multi_asset(
         name=f"spool_{route.name}_observe",

@@ -19,6 +19,7 @@ from resources.errors import OpsGuardError
 from resources.file_servers.interface import Reader
 from resources.spool.apply import BASELINE
 from resources.spool.observe import MEGABYTE, hash_of, look
+from resources.spool.ours import ASIDE
 from resources.spool.plans import restored, spool_targets
 from resources.spool.route import SpoolRoute
 from resources.spool.sides import OpenSides, observing, sides_of
@@ -46,13 +47,14 @@ class Written:
     before: Listing | None
     """The partner's listing before the first byte; None when the checks are asked for outside the apply run."""
     ours: frozenset[str]
+    """Names that run made at the partner, or cleared away after an earlier one."""
 
 
 def closing_checks(route: SpoolRoute, site: Site) -> dg.AssetChecksDefinition:
     key = spool_key(route, "delivered_files")
 
     @dg.multi_asset_check(
-        name=f"spool_{route.name}_verify",
+        name=f"spool_{route.name}_closing_checks",
         specs=[dg.AssetCheckSpec(name, asset=key, description=text, blocking=True) for name, text in CHECKS.items()],
         op_tags={"opsguard/guard": "spool"},
     )
@@ -114,11 +116,11 @@ def audit(route: SpoolRoute, state: StateStore, *, run_id: str) -> tuple[CheckOu
 
 def what_was_written(route: SpoolRoute, state: StateStore, *, run_id: str) -> Written | None:
     """Of this run when it wrote, else of the run that wrote last; None when none ever did."""
-    journal = [row for row in state.journal(guard="spool", watch=route.name) if row.step == BASELINE]
-    of_run = [row for row in journal if row.run_id == run_id]
-    if not journal:
+    of_run = state.journal(guard="spool", watch=route.name, step=BASELINE, run_id=run_id, newest=1)
+    latest = of_run or state.journal(guard="spool", watch=route.name, step=BASELINE, newest=1)
+    if not latest:
         return None
-    baseline = (of_run or journal)[-1]
+    baseline = latest[0]
     stored = state.find_plan(baseline.plan_digest)
     if isinstance(stored, Refused):
         return None
@@ -133,9 +135,9 @@ def what_was_written(route: SpoolRoute, state: StateStore, *, run_id: str) -> Wr
         before=_listing(route, baseline.detail.get("partner")) if of_run else None,
         ours=frozenset(
             str(row.detail[key])
-            for row in state.journal(guard="spool", watch=route.name)
+            for row in state.journal(guard="spool", watch=route.name, run_id=baseline.run_id)
             for key in ("temp", "aside")
-            if row.step in (Step.UPLOAD, Step.PLACE) and row.detail.get(key)
+            if row.step in (Step.UPLOAD, ASIDE) and row.detail.get(key)
         ),
     )
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from resources.state import StateStore, state_url
 
 
-class StateResource(dg.ConfigurableResource):
+class StateResource(dg.ConfigurableResource[StateStore]):
     """`with state.open() as store:`"""
 
     home: str = Field(description="Directory of the embedded database, unless OPSGUARD_STATE_URL names another database.")
