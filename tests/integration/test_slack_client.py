@@ -1,9 +1,20 @@
 """The client against the sink: what each answer proves, and what a look-up can say."""
 
 import socket
+import ssl
+import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from opsguard_defs.sandbox.servers.slack_sink import SlackSink
 from resources.slack.answer import Absent, Ambiguous, Posted, Rejected
@@ -123,3 +134,63 @@ def test_a_channel_of_many_pages_is_read_to_its_end_or_not_believed(slack: Slack
     assert slack.find(event_type="opsguard_gaps", key="k", oldest=EARLIER) == posted
     slack_sink.page_size = 0
     assert slack.find(event_type="opsguard_gaps", key="k", oldest=EARLIER) == Ambiguous("too many messages since then")
+
+
+@pytest.fixture
+def refusing_proxy() -> Iterator[int]:
+    class Refuses(BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:
+            self.send_error(403)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refuses)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield server.server_port
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_proxy_that_refuses_provably_took_nothing(monkeypatch: pytest.MonkeyPatch, refusing_proxy: int) -> None:
+    for name in ("HTTPS_PROXY", "https_proxy"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{refusing_proxy}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    slack = SlackResource(token=CANARY, channel="#ops", base_url="https://slack.invalid/api/")
+    assert slack.post(MESSAGE) == Rejected("proxy_refused")
+
+
+def test_a_server_with_a_certificate_nobody_vouches_for_gets_nothing(tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(self_signed(tmp_path))
+    sink = SlackSink()
+    sink.wrap(context)
+    sink.start()
+    try:
+        slack = SlackResource(token=CANARY, channel="#ops", base_url=f"https://127.0.0.1:{sink.port}/api/")
+        assert slack.post(MESSAGE) == Rejected("untrusted_certificate")
+        assert sink.messages == []
+    finally:
+        sink.close()
+
+
+def self_signed(directory: Path) -> Path:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    path = directory / "server.pem"
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + certificate.public_bytes(Encoding.PEM)
+    path.write_bytes(pem)
+    return path

@@ -18,6 +18,7 @@ import ctypes
 import html
 import json
 import signal
+import ssl
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -50,6 +51,10 @@ class SlackSink:
         self._server = Door(self, port)
         self.port: int = self._server.server_port
         self.url = f"http://127.0.0.1:{self.port}"
+
+    def wrap(self, context: ssl.SSLContext) -> None:
+        """Speak TLS; before `start`."""
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
     def start(self) -> "SlackSink":
         """In a thread of its own; `close` ends it."""
