@@ -139,12 +139,13 @@ def load_target(data: Json) -> SpoolTarget:
         size_bytes=size_bytes,
         modified_at=_time(fields["modified_at"]),
         sha256=sha256,
-        partner=_partner(fields["partner"]),
+        partner=load_partner_copy(fields["partner"]),
         marker_suffixes=tuple(suffixes),
     )
 
 
-def _partner(data: Json) -> PartnerCopy | None:
+def load_partner_copy(data: Json) -> PartnerCopy | None:
+    """What `copy_json` wrote; ValueError for anything else."""
     if data is None:
         return None
     fields = _object(data, {"size_bytes", "modified_at"}, "a target's partner copy")

@@ -23,11 +23,13 @@ class FinalName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """`placing_intended`: the journal holds the intent. `in_place`: without a temporary name. `temp_present`: ours is still there."""
+    """`placing_intended`: the journal holds the intent. `in_place`: without a temporary name. `temp_present`: ours is still there.
+    `taken_if_absent`: the server confirmed the rename of the proven copy, at a partner that takes files away."""
 
     placing_intended: bool
     in_place: bool
     temp_present: bool
+    taken_if_absent: bool
     final: FinalName
 
 
@@ -60,7 +62,10 @@ def resolve(traces: Traces) -> Resolved:
     # 5. Written under the final name and cut.
     if traces.in_place and traces.final is FinalName.PARTIAL:
         return Resolved(Resolution.NOT_SENT, "the write under the final name was cut: the copy is shorter than the feed")
-    # 6. Absent now, or something else: the partner may have taken the feed away, or somebody removed it.
+    # 6. The rename of the proven copy was confirmed, and this partner takes files away.
+    if traces.taken_if_absent and traces.final is FinalName.ABSENT:
+        return Resolved(Resolution.SENT, "the server confirmed the rename of the proven copy, and this partner takes files away")
+    # 7. Absent now, or something else: the partner may have taken the feed away, or somebody removed it.
     return Resolved(
         Resolution.CANNOT_TELL,
         "placing was asked for and neither the feed nor its temporary copy is there: the partner may have taken it. Ask the partner",

@@ -4,6 +4,7 @@ Each asks the gate by itself, on fresh facts and under a lease of its own, becau
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from guards.plan import Plan, plan_scope_key
 from guards.refusal import RefusalCode, Refused
 from guards.requirement import Target
 from guards.spool.listing import Listing
+from guards.spool.planning import SpoolTarget
 from guards.spool.policy import SpoolPolicy
 from guards.spool.ruling import SpoolAction
 from guards.spool.world import SpoolWorld
@@ -23,8 +25,9 @@ from resources.spool.archive import archive
 from resources.spool.deliver import deliver
 from resources.spool.observe import reobserve
 from resources.spool.plans import restored, spool_targets
+from resources.spool.pulse import Pulse
 from resources.spool.route import SpoolRoute
-from resources.spool.sent import Archived, Outcome, Sent
+from resources.spool.sent import Archived, Outcome, Sent, sent_of
 from resources.spool.sessions import WriterSessions
 from resources.spool.sides import OpenSides, Sides, observing, sides_of
 from resources.spool.steps import Watcher, nobody
@@ -121,9 +124,10 @@ class SpoolApply:
             if isinstance(lease, Refused):
                 return lease
             names = [target.subject for target in self.plan.targets] if remaining is None else []
+            pulse = self._pulse_of(lease)
 
             def look(opened: OpenSides) -> tuple[SpoolWorld, dict[str, Json]]:
-                seen = reobserve(opened, self.state, policy=self.policy, names=names, progress=self._progress)
+                seen = reobserve(opened, self.state, policy=self.policy, names=names, progress=self._progress, moved=pulse)
                 return seen, opened.scope()
 
             world, scope = observing(self._sides, look)
@@ -168,7 +172,7 @@ class SpoolApply:
                 policy=self.policy,
                 state=self.state,
                 authorization=authorization,
-                lease=lease,
+                pulse=self._pulse_of(lease),
                 sessions=sessions,
                 watcher=self._watcher,
                 progress=self._progress,
@@ -177,20 +181,20 @@ class SpoolApply:
     def _send_all(self, authorization: Authorization, lease: Lease) -> tuple[Sent, ...]:
         due = [target for target in spool_targets(self.plan) if target.action is not SpoolAction.ARCHIVE]
         with self._writing(authorization, lease) as writing:
-            sweep(writing, keep={target.name for target in due if target.action is SpoolAction.RESOLVE})
+            sweep(writing, due={target.name: target.action for target in due})
         workers = min(self.policy.max_parallel_files, len(due)) or 1
         queue = iter(due)
 
         def work() -> list[Sent]:
             done: list[Sent] = []
-            with self._writing(authorization, lease) as writing:
+            with self._writing(authorization, lease) as writing, _emptied_by_an_error(queue):
                 for target in queue:
                     one = deliver(writing, target)
                     logger.info("%r: %s. %s", target.name, one.outcome.value, one.message)
                     done.append(one)
                     if one.outcome is Outcome.UNKNOWN:
-                        for left in queue:
-                            logger.warning("%r was not started: an earlier feed is in doubt", left.name)
+                        why = f"not started: {target.name!a} is in doubt, and nothing more is sent before somebody has looked"
+                        done += [sent_of(left, Outcome.FAILED, why) for left in queue]
             return done
 
         if workers == 1:
@@ -201,7 +205,23 @@ class SpoolApply:
         order = {target.name: place for place, target in enumerate(due)}
         return tuple(sorted(sent, key=lambda one: order[one.name]))
 
+    def _pulse_of(self, lease: Lease) -> Pulse:
+        return Pulse(lambda: self._beat(lease), lease_seconds=self._lease_seconds)
+
+    def _beat(self, lease: Lease) -> None:
+        self.state.heartbeat(lease)
+
     def _keep_baseline(self, authorization: Authorization, partner: Listing) -> None:
         rows: list[Json] = [[entry.name, entry.type.value, entry.size_bytes] for entry in partner]
         intent = self.state.intend(authorization, subject="", step=BASELINE, detail={"partner": rows})
         self.state.outcome(authorization, intent, {"rows": len(rows)})
+
+
+@contextmanager
+def _emptied_by_an_error(queue: Iterator[SpoolTarget]) -> Iterator[None]:
+    """What stops one worker (a lost lease, no database) stops all: nobody takes another feed."""
+    try:
+        yield
+    except BaseException:
+        deque(queue, maxlen=0)
+        raise

@@ -57,7 +57,7 @@ def _source_changed(writing: Writing, target: SpoolTarget) -> str:
     if (entry.size_bytes, entry.modified_at) == (target.size_bytes, target.modified_at):
         return ""
     try:
-        sha256 = hash_of(writing.source, writing.spool, target.name, ceiling_bytes=writing.ceiling_bytes)
+        sha256 = hash_of(writing.source, writing.spool, target.name, ceiling_bytes=writing.ceiling_bytes, moved=writing.pulse)
     except NotObserved:
         sha256 = ""
     return "" if sha256 == target.sha256 else "the spool holds other bytes under this name now: left there as a new feed"

@@ -17,16 +17,18 @@ import logging
 from guards.delivery.outcome import Reason
 from guards.delivery.slot import Grant
 from guards.spool.planning import SpoolTarget
+from guards.spool.requirements import copy_json
 from resources.errors import OutcomeUnknown, Rejected, Unreachable
 from resources.spool.claim import claim
-from resources.spool.names import aside_name, temp_name
+from resources.spool.names import temp_name
+from resources.spool.ours import announce_copy, clear_away
 from resources.spool.place import Placed, Placing, place
 from resources.spool.proof import Proof
 from resources.spool.recheck import recheck
 from resources.spool.sent import Outcome, Sent
 from resources.spool.settle import not_delivered, observe_and_settle
 from resources.spool.steps import Step
-from resources.spool.upload import announce, clear_away, upload_and_prove
+from resources.spool.upload import upload_and_prove
 from resources.spool.writing import Writing
 
 logger = logging.getLogger(__name__)
@@ -52,17 +54,16 @@ def deliver(writing: Writing, target: SpoolTarget) -> Sent:
 
 def _upload_and_rename(writing: Writing, target: SpoolTarget, granted: Grant) -> Sent:
     temp = temp_name(writing.route.partner.profile.temp_name, name=target.name, run_id=writing.run_id)
-    copy = announce(writing, target, temp=temp, reservation_id=granted.reservation_id)
+    copy = announce_copy(writing, target, temp=temp, reservation_id=granted.reservation_id)
     proof = upload_and_prove(writing, target, copy)
     if not isinstance(proof, Proof):
         sent = not_delivered(writing, target, granted, proof)
         clear_away(writing, copy)
         return sent
-    aside = aside_name(name=target.name, run_id=writing.run_id)
     placing = writing.step(
         Step.PLACE,
         target.name,
-        lambda: place(writing, target, temp=temp, aside=aside, reservation_id=granted.reservation_id),
+        lambda: place(writing, target, temp=temp, reservation_id=granted.reservation_id),
     )
     if placing.result in (Placed.REFUSED, Placed.STALE):
         is_stale = placing.result is Placed.STALE
@@ -75,12 +76,14 @@ def _upload_and_rename(writing: Writing, target: SpoolTarget, granted: Grant) ->
         )
         clear_away(writing, copy)
         return sent
-    return observe_and_settle(writing, target, granted, placing, copy=copy, aside=aside, proof=proof)
+    return observe_and_settle(writing, target, granted, placing, copy=copy)
 
 
 def _write_in_place(writing: Writing, target: SpoolTarget, granted: Grant) -> Sent:
     """At a partner that cannot rename, accepted by `allow_inplace`: the partner may see a half feed, and every error is unknown."""
-    intent = writing.intend(Step.PLACE, target.name, {"in_place": True, "reservation": granted.reservation_id})
+    intent = writing.intend(
+        Step.PLACE, target.name, {"in_place": True, "replaces": copy_json(target.partner), "reservation": granted.reservation_id}
+    )
     relay = writing.relay(target)
 
     def write() -> Placing:
@@ -97,4 +100,4 @@ def _write_in_place(writing: Writing, target: SpoolTarget, granted: Grant) -> Se
         writing.sessions.partner.renew()
         placing = Placing(Placed.IN_DOUBT, str(error))
     writing.outcome(intent, {"result": placing.result.value, "size_bytes": relay.size_bytes, "sha256": relay.sha256})
-    return observe_and_settle(writing, target, granted, placing, copy=None, aside="", proof=None)
+    return observe_and_settle(writing, target, granted, placing, copy=None)

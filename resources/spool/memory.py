@@ -28,7 +28,7 @@ def attempts(state: StateStore, route: SpoolRoute, names: Collection[str]) -> di
     """Every attempt the ledger holds for these names, oldest first; names without one are left out."""
     by_key = {name_key(name): name for name in names}
     found: dict[str, list[Attempt]] = {}
-    for held in state.ledger.history(partner_key(route)):
+    for held in state.ledger.history_of(partner_key(route), by_key):
         key, _, sha256 = held.slot.period.partition("-")
         if name := by_key.get(key):
             found.setdefault(name, []).append(

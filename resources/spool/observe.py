@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from guards.spool.listing import Entry
@@ -13,6 +13,7 @@ from resources.errors import NotObserved
 from resources.file_servers.interface import Reader
 from resources.progress import Progress, silent
 from resources.spool.memory import attempts
+from resources.spool.pulse import nothing_moves
 from resources.spool.sides import OpenSides
 from resources.state import StateStore
 
@@ -36,13 +37,20 @@ def observe(sides: OpenSides, state: StateStore, *, policy: SpoolPolicy, progres
 
 
 def reobserve(
-    sides: OpenSides, state: StateStore, *, policy: SpoolPolicy, names: Collection[str], progress: Progress = silent
+    sides: OpenSides,
+    state: StateStore,
+    *,
+    policy: SpoolPolicy,
+    names: Collection[str],
+    progress: Progress = silent,
+    moved: Callable[[], None] = nothing_moves,
 ) -> SpoolWorld:
-    """What an apply run needs: whole listings, and every fact about the plan's own names, hashes of their sources included."""
-    world = look(sides, state, policy=policy, progress=progress)
+    """What an apply run needs: whole listings, and every fact about the plan's own names, hashes of their sources included.
+    `moved` is called with every answer and every block that was read."""
+    world = look(sides, state, policy=policy, progress=_both(progress, moved))
     wanted = frozenset(names)
     questions = Questions(confirm_source=wanted, confirm_partner=wanted, hash_source=wanted)
-    return _answer(world, questions, sides, policy=policy, progress=progress)
+    return _answer(world, questions, sides, policy=policy, progress=progress, moved=moved)
 
 
 def look(sides: OpenSides, state: StateStore, *, policy: SpoolPolicy, progress: Progress = silent) -> SpoolWorld:
@@ -73,14 +81,23 @@ def _version(entry: Entry) -> str:
     return f"{entry.name}\n{entry.size_bytes}\n{modified}"
 
 
-def _answer(world: SpoolWorld, questions: Questions, sides: OpenSides, *, policy: SpoolPolicy, progress: Progress) -> SpoolWorld:
+def _answer(
+    world: SpoolWorld,
+    questions: Questions,
+    sides: OpenSides,
+    *,
+    policy: SpoolPolicy,
+    progress: Progress,
+    moved: Callable[[], None] = nothing_moves,
+) -> SpoolWorld:
     route = sides.route
-    source = {**world.source_confirmed, **_confirm(sides.source, route.source.directory, questions.confirm_source, progress)}
-    partner = {**world.partner_confirmed, **_confirm(sides.partner, route.partner.directory, questions.confirm_partner, progress)}
+    told = _both(progress, moved)
+    source = {**world.source_confirmed, **_confirm(sides.source, route.source.directory, questions.confirm_source, told)}
+    partner = {**world.partner_confirmed, **_confirm(sides.partner, route.partner.directory, questions.confirm_partner, told)}
     second = dict(world.partner_second_look)
     if questions.second_look:
         time.sleep(policy.stable_seconds)
-        second |= _confirm(sides.partner, route.partner.directory, questions.second_look, progress)
+        second |= _confirm(sides.partner, route.partner.directory, questions.second_look, told)
     ceiling = policy.max_file_megabytes * MEGABYTE
     return replace(
         world,
@@ -89,13 +106,21 @@ def _answer(world: SpoolWorld, questions: Questions, sides: OpenSides, *, policy
         partner_second_look=second,
         source_sha256={
             **world.source_sha256,
-            **_hash(sides.source, route.source.directory, questions.hash_source, ceiling, progress),
+            **_hash(sides.source, route.source.directory, questions.hash_source, ceiling, progress, moved),
         },
         partner_sha256={
             **world.partner_sha256,
-            **_hash(sides.partner, route.partner.directory, questions.hash_partner, ceiling, progress),
+            **_hash(sides.partner, route.partner.directory, questions.hash_partner, ceiling, progress, moved),
         },
     )
+
+
+def _both(progress: Progress, moved: Callable[[], None]) -> Progress:
+    def told(what: str, done: int, of: int) -> None:
+        progress(what, done, of)
+        moved()
+
+    return told
 
 
 def _confirm(reader: Reader, directory: str, names: Iterable[str], progress: Progress) -> dict[str, Entry | None]:
@@ -107,22 +132,25 @@ def _confirm(reader: Reader, directory: str, names: Iterable[str], progress: Pro
     return answers
 
 
-def _hash(reader: Reader, directory: str, names: Iterable[str], ceiling: int, progress: Progress) -> dict[str, str]:
+def _hash(
+    reader: Reader, directory: str, names: Iterable[str], ceiling: int, progress: Progress, moved: Callable[[], None]
+) -> dict[str, str]:
     """Name to SHA-256; "" for a feed that vanished or cannot be read, which blocks its own verdict and nobody else's."""
     asked = sorted(names)
     hashes: dict[str, str] = {}
     for number, name in enumerate(asked, start=1):
         try:
-            hashes[name] = hash_of(reader, directory, name, ceiling_bytes=ceiling)
+            hashes[name] = hash_of(reader, directory, name, ceiling_bytes=ceiling, moved=moved)
         except NotObserved:
             hashes[name] = ""
         progress("hashing", number, len(asked))
     return hashes
 
 
-def hash_of(reader: Reader, directory: str, name: str, *, ceiling_bytes: int) -> str:
+def hash_of(reader: Reader, directory: str, name: str, *, ceiling_bytes: int, moved: Callable[[], None] = nothing_moves) -> str:
     """SHA-256 of the bytes as read from the server, never of what the server says about itself."""
     seen = hashlib.sha256()
     for block in reader.read(directory, name, ceiling_bytes=ceiling_bytes):
         seen.update(block)
+        moved()
     return seen.hexdigest()

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from guards.spool.planning import SpoolTarget
-from guards.spool.requirements import PartnerStateUnchanged
-from resources.errors import NotObserved, OutcomeUnknown, Rejected, Unreachable
+from guards.spool.requirements import PartnerStateUnchanged, copy_json
+from resources.errors import OutcomeUnknown, Rejected, Unreachable
+from resources.spool.names import aside_name
+from resources.spool.ours import OurName, announce_aside, put_back
 from resources.spool.steps import Step
 from resources.spool.writing import Writing
 
@@ -26,22 +28,25 @@ class Placed(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Placing:
+    """`aside`: where the copy that was replaced may be waiting until the new one is proven."""
+
     result: Placed
     why: str = ""
-    aside_used: bool = False
-    """The copy that was replaced waits under our aside name until the new one is proven."""
+    aside: OurName | None = None
 
 
-def place(writing: Writing, target: SpoolTarget, *, temp: str, aside: str, reservation_id: str) -> Placing:
+def place(writing: Writing, target: SpoolTarget, *, temp: str, reservation_id: str) -> Placing:
     try:
         stale = final_name_stale(writing, target)
     except Unreachable as error:
         return Placing(Placed.STALE, f"could not look at the final name: {error}")
     if stale:
         return Placing(Placed.STALE, stale)
-    intent = writing.intend(Step.PLACE, target.name, {"temp": temp, "aside": aside, "reservation": reservation_id})
-    placing = _rename(writing, target, temp=temp, aside=aside)
-    writing.outcome(intent, {"result": placing.result.value, "why": placing.why, "aside_used": placing.aside_used})
+    intent = writing.intend(
+        Step.PLACE, target.name, {"temp": temp, "replaces": copy_json(target.partner), "reservation": reservation_id}
+    )
+    placing = _rename(writing, target, temp=temp, reservation_id=reservation_id)
+    writing.outcome(intent, {"result": placing.result.value, "why": placing.why})
     return placing
 
 
@@ -52,7 +57,7 @@ def final_name_stale(writing: Writing, target: SpoolTarget) -> str:
     return mismatch.sentence() if mismatch else ""
 
 
-def _rename(writing: Writing, target: SpoolTarget, *, temp: str, aside: str) -> Placing:
+def _rename(writing: Writing, target: SpoolTarget, *, temp: str, reservation_id: str) -> Placing:
     inbox, replaces = writing.inbox, target.partner is not None
     try:
         writing.partner.rename(inbox, temp, inbox, target.name, replace=replaces)
@@ -63,48 +68,40 @@ def _rename(writing: Writing, target: SpoolTarget, *, temp: str, aside: str) -> 
         logger.info("the partner does not rename onto an existing name (%s): moving the short copy aside", error)
     except (OutcomeUnknown, Unreachable) as error:
         return _doubt(writing, error)
+    return _rename_by_way_of_aside(writing, target, temp=temp, reservation_id=reservation_id)
+
+
+def _rename_by_way_of_aside(writing: Writing, target: SpoolTarget, *, temp: str, reservation_id: str) -> Placing:
+    """The refusal may also mean that this process slept and another has delivered meanwhile: then our temporary copy is gone, and what
+    has the final name is not ours to move. The intent is refused to whoever lost the lease."""
+    inbox = writing.inbox
     try:
-        writing.partner.rename(inbox, target.name, inbox, aside)
+        stale = final_name_stale(writing, target)
+        if not stale and writing.partner.stat(inbox, temp) is None:
+            stale = "the uploaded copy is gone from its temporary name"
+    except Unreachable as error:
+        return Placing(Placed.REFUSED, f"could not look at the final name once more: {error}")
+    if stale:
+        return Placing(Placed.STALE, stale)
+    name = aside_name(name=target.name, run_id=writing.run_id)
+    aside = announce_aside(writing, target, aside=name, reservation_id=reservation_id)
+    try:
+        writing.partner.rename(inbox, target.name, inbox, name)
     except Rejected as error:
+        writing.outcome(aside.intent, {"aside": name, "result": "refused"})
         return Placing(Placed.REFUSED, f"the short copy can be neither replaced nor moved aside: {error}")
     except (OutcomeUnknown, Unreachable) as error:
-        return _doubt(writing, error, aside_used=True)
+        return _doubt(writing, error, aside=aside)
     try:
         writing.partner.rename(inbox, temp, inbox, target.name)
-        return Placing(Placed.CLEAN, aside_used=True)
+        return Placing(Placed.CLEAN, aside=aside)
     except Rejected as error:
         problem = put_back(writing, target.name, aside)
-        return Placing(Placed.REFUSED, f"{error}{f'; {problem}' if problem else ''}", aside_used=bool(problem))
+        return Placing(Placed.REFUSED, f"{error}{f'; {problem}' if problem else ''}")
     except (OutcomeUnknown, Unreachable) as error:
-        return _doubt(writing, error, aside_used=True)
+        return _doubt(writing, error, aside=aside)
 
 
-def _doubt(writing: Writing, error: Exception, *, aside_used: bool = False) -> Placing:
+def _doubt(writing: Writing, error: Exception, *, aside: OurName | None = None) -> Placing:
     writing.sessions.partner.renew()
-    return Placing(Placed.IN_DOUBT, str(error), aside_used=aside_used)
-
-
-def put_back(writing: Writing, name: str, aside: str) -> str:
-    """The copy that was moved aside gets its name again, unless something is there. "" or a sentence that says what is left."""
-    try:
-        if writing.partner.stat(writing.inbox, aside) is None:
-            return ""
-        if writing.partner.stat(writing.inbox, name) is not None:
-            return f"the partner's earlier copy waits as {aside}"
-        writing.state.require_live(writing.authorization)
-        writing.partner.rename(writing.inbox, aside, writing.inbox, name)
-    except (Rejected, OutcomeUnknown, NotObserved, Unreachable) as error:
-        writing.sessions.partner.renew()
-        return f"the partner's earlier copy waits as {aside} and could not be put back: {error}"
-    return ""
-
-
-def remove_aside(writing: Writing, aside: str) -> str:
-    """Only after the replacement is proven. "" or a sentence that says what is left."""
-    try:
-        writing.state.require_live(writing.authorization)
-        writing.partner.remove(writing.inbox, aside)
-    except (Rejected, OutcomeUnknown, Unreachable) as error:
-        writing.sessions.partner.renew()
-        return f"the replaced copy stays as {aside}: {error}"
-    return ""
+    return Placing(Placed.IN_DOUBT, str(error), aside=aside)

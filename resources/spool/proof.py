@@ -1,5 +1,6 @@
 """Prove what a server holds under a name: size first, then the hash ladder."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -7,6 +8,7 @@ from guards.canonical import Json
 from guards.spool.listing import Entry
 from resources.file_servers.interface import Reader
 from resources.spool.observe import hash_of
+from resources.spool.pulse import nothing_moves
 
 
 class ProvenBy(StrEnum):
@@ -46,7 +48,7 @@ class Proof:
         }
 
 
-def prove(reader: Reader, directory: str, name: str, *, size_bytes: int) -> Proof:
+def prove(reader: Reader, directory: str, name: str, *, size_bytes: int, moved: Callable[[], None] = nothing_moves) -> Proof:
     """The server's hash where it has one that works, else read back. A server that will not say the size is read back all the same."""
     entry = reader.stat(directory, name)
     if entry is None or entry.size_bytes not in (size_bytes, None):
@@ -54,5 +56,5 @@ def prove(reader: Reader, directory: str, name: str, *, size_bytes: int) -> Proo
     told = reader.sha256(directory, name)
     if told is not None:
         return Proof(entry=entry, sha256=told, proven_by=ProvenBy.SERVER_HASH)
-    read = hash_of(reader, directory, name, ceiling_bytes=size_bytes)
+    read = hash_of(reader, directory, name, ceiling_bytes=size_bytes, moved=moved)
     return Proof(entry=entry, sha256=read, proven_by=ProvenBy.READ_BACK)

@@ -12,12 +12,12 @@ from guards.delivery.slot import Grant
 from guards.spool.planning import SpoolTarget
 from guards.spool.resolution import Resolution, Traces, resolve
 from resources.errors import OutcomeUnknown, Unreachable
-from resources.spool.place import Placed, Placing, put_back, remove_aside
+from resources.spool.ours import OurName, clear_away, put_back, remove_aside
+from resources.spool.place import Placed, Placing
 from resources.spool.proof import Proof
 from resources.spool.sent import Outcome, Sent, sent_of
 from resources.spool.steps import Step
 from resources.spool.traces import look_for_traces
-from resources.spool.upload import TemporaryCopy, clear_away
 from resources.spool.writing import Writing
 
 logger = logging.getLogger(__name__)
@@ -32,31 +32,33 @@ def observe_and_settle(
     grant: Grant,
     placing: Placing,
     *,
-    copy: TemporaryCopy | None,
-    aside: str,
-    proof: Proof | None,
+    copy: OurName | None,
 ) -> Sent:
-    """`proof`: of the temporary copy that was placed; both None when the feed was written under its own name."""
-    looked = writing.step(Step.OBSERVE, target.name, lambda: _look(writing, target, temp=copy.name if copy else ""))
+    """`copy`: the proven temporary copy that was placed; None when the feed was written under its own name.
+
+    The copy that was moved aside is dealt with before the ledger is told: while the ledger does not know, the next run looks for it.
+    """
+    looked = writing.step(Step.OBSERVE, target.name, lambda: _look(writing, target, placing, copy))
     if isinstance(looked, str):
         return in_doubt(writing, target, grant, f"placing was asked for, and the partner cannot be seen: {looked}")
     traces, final = looked
-    if _was_consumed(writing, placing, traces, final, proof):
-        evidence: dict[str, Json] = {"temporary_copy": proof.as_json() if proof else None, "consumed": True}
-        return _delivered(writing, target, grant, Outcome.CONSUMED, evidence, copy=copy, aside=_used(placing, aside))
     resolved = resolve(traces)
     match resolved.resolution:
         case Resolution.SENT:
-            evidence = {"partner_copy": final.as_json()}
-            return _delivered(writing, target, grant, Outcome.DELIVERED, evidence, copy=copy, aside=_used(placing, aside))
+            outcome = Outcome.DELIVERED if final.entry is not None else Outcome.CONSUMED
+            evidence: dict[str, Json] = {
+                "partner_copy": final.as_json(),
+                "consumed": outcome is Outcome.CONSUMED,
+                "why": resolved.why,
+            }
+            left_copy = copy if traces.temp_present else None
+            return _delivered(writing, target, grant, outcome, evidence, copy=copy, left_copy=left_copy, aside=placing.aside)
         case Resolution.NOT_SENT:
-            why = f"{resolved.why}{f'; {placing.why}' if placing.why else ''}"
+            left = put_back(writing, target.name, placing.aside) if placing.aside else ""
+            why = "; ".join(part for part in (resolved.why, placing.why, left) if part)
             sent = not_delivered(writing, target, grant, f"not delivered: {why}", reason=Reason.NOT_PLACED)
-            left = put_back(writing, target.name, aside) if placing.aside_used else ""
             if copy is not None:
                 clear_away(writing, copy)
-            if left:
-                logger.warning("%r: %s", target.name, left)
             return sent
         case Resolution.CANNOT_TELL:
             return in_doubt(writing, target, grant, resolved.why)
@@ -101,16 +103,21 @@ def _delivered(
     outcome: Outcome,
     evidence: Mapping[str, Json],
     *,
-    copy: TemporaryCopy | None,
-    aside: str,
+    copy: OurName | None,
+    left_copy: OurName | None,
+    aside: OurName | None,
 ) -> Sent:
+    """`left_copy`: somebody else put equal bytes there, and ours still has its temporary name."""
+
     def settle() -> Sent:
+        left = remove_aside(writing, aside) if aside else ""
         receipt = {**evidence, "size_bytes": target.size_bytes, "sha256": target.sha256}
         if refused := _settle(writing, target, grant, settled.delivered(receipt)):
             return refused
-        if copy is not None:
+        if left_copy is not None:
+            clear_away(writing, left_copy)
+        elif copy is not None:
             writing.outcome(copy.intent, {"temp": copy.name, "result": "placed"})
-        left = remove_aside(writing, aside) if aside else ""
         more: dict[str, Json] = {"left_at_partner": left} if left else {}
         kept = writing.receipt(target, action="send", evidence={**evidence, **more, "reservation": grant.reservation_id})
         taken = ", and the partner took it at once" if outcome is Outcome.CONSUMED else ""
@@ -128,28 +135,21 @@ def _settle(writing: Writing, target: SpoolTarget, grant: Grant, outcome: settle
     return None
 
 
-def _look(writing: Writing, target: SpoolTarget, *, temp: str) -> tuple[Traces, Proof] | str:
+def _look(writing: Writing, target: SpoolTarget, placing: Placing, copy: OurName | None) -> tuple[Traces, Proof] | str:
     problem = ""
     for _ in range(MOST_LOOKS):
         try:
-            return look_for_traces(writing, target, temp=temp, placing_intended=True, in_place=not temp, before=target.partner)
+            return look_for_traces(
+                writing,
+                target,
+                temp=copy.name if copy else "",
+                placing_intended=True,
+                renamed=copy is not None and placing.result is Placed.CLEAN,
+                in_place=copy is None,
+                replaces=target.partner,
+            )
         except (Unreachable, OutcomeUnknown) as error:
             problem = str(error)
             logger.warning("looking for %r after placing it: %s", target.name, error)
             writing.sessions.partner.renew()
     return problem
-
-
-def _was_consumed(writing: Writing, placing: Placing, traces: Traces, final: Proof, proof: Proof | None) -> bool:
-    """Proven bytes, a rename that the server confirmed, and a partner that takes files away: then absence is as it should be."""
-    return (
-        writing.route.partner.profile.consumes_on_arrival
-        and placing.result is Placed.CLEAN
-        and proof is not None
-        and final.entry is None
-        and not traces.temp_present
-    )
-
-
-def _used(placing: Placing, aside: str) -> str:
-    return aside if placing.aside_used else ""

@@ -1,12 +1,13 @@
-"""Our own stale temporary names: asked for by name from the journal, because vsftpd and ProFTPD hide dot names in listings."""
+"""Our own stale names in the inbox: asked for by name from the journal, because vsftpd and ProFTPD hide dot names in listings."""
 
 import logging
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from guards.spool.ruling import SpoolAction
 from resources.errors import OutcomeUnknown, Rejected, Unreachable
 from resources.file_servers.interface import Reader
-from resources.spool.memory import partner_key
+from resources.spool.ours import ASIDE, OurName, put_back, remove_aside
 from resources.spool.route import SpoolRoute
 from resources.spool.steps import Step
 from resources.spool.writing import Writing
@@ -27,42 +28,77 @@ class StaleName:
 
 
 def find_stale(state: StateStore, route: SpoolRoute, partner: Reader) -> list[StaleName]:
-    """Reads only. What a running apply is uploading right now is in the list too: the lease tells them apart when removing."""
+    """Reads only, temporary copies only: a copy that was moved aside is the partner's own. What a running apply is uploading right now is in the list too: the lease tells them apart when removing."""
     found = []
     for row in _swept_rows(state, route):
-        temp = str(row.detail["temp"])
-        entry = partner.stat(route.partner.directory, temp)
+        if row.step == ASIDE:
+            continue
+        name = _name_of(row)
+        entry = partner.stat(route.partner.directory, name)
         if entry is not None:
-            found.append(StaleName(feed=row.subject, temp=temp, run_id=row.run_id, size_bytes=entry.size_bytes))
+            found.append(StaleName(feed=row.subject, temp=name, run_id=row.run_id, size_bytes=entry.size_bytes))
     return found
 
 
-def sweep(writing: Writing, *, keep: Collection[str] = ()) -> list[str]:
-    """Removes them, under our lease: every other run's has ended. Feeds in `keep` are about to be resolved and keep their traces."""
-    removed = []
+def sweep(writing: Writing, *, due: Mapping[str, SpoolAction] | None = None) -> list[str]:
+    """Removes them, under our lease: every other run's has ended. Returns the names that are gone.
+
+    `due`: the feeds of our plan. One that is about to be resolved keeps its traces; one that is about to be sent keeps its inbox as
+    the approver saw it.
+    """
+    due, removed = due or {}, []
     for row in _swept_rows(writing.state, writing.route):
-        temp = str(row.detail["temp"])
-        if row.subject in keep or row.fence >= writing.authorization.fence:
+        if row.fence >= writing.authorization.fence or due.get(row.subject) is SpoolAction.RESOLVE:
             continue
+        name = _name_of(row)
         try:
-            present = writing.partner.stat(writing.inbox, temp) is not None
-            if present:
-                writing.state.require_live(writing.authorization)
-                writing.partner.remove(writing.inbox, temp)
-                removed.append(temp)
-            writing.outcome(row.intent_id, {"temp": temp, "result": "swept" if present else "gone"})
+            left = _settle_aside(writing, row, due) if row.step == ASIDE else _remove(writing, row)
         except (Unreachable, Rejected, OutcomeUnknown) as error:
             writing.sessions.partner.renew()
-            logger.warning("the temporary copy %r stays for now: %s", temp, error)
+            left = str(error)
+        if left:
+            logger.warning("%r stays for now: %s", name, left)
+        else:
+            removed.append(name)
     return removed
 
 
+def _remove(writing: Writing, row: JournalRow) -> str:
+    temp = _name_of(row)
+    present = writing.partner.stat(writing.inbox, temp) is not None
+    if present:
+        writing.state.require_live(writing.authorization)
+        writing.partner.remove(writing.inbox, temp)
+    writing.outcome(row.intent_id, {"temp": temp, "result": "swept" if present else "gone"})
+    return ""
+
+
+def _settle_aside(writing: Writing, row: JournalRow, due: Mapping[str, SpoolAction]) -> str:
+    """A copy that was moved aside goes once its replacement is proven, and else gets its name back."""
+    aside = OurName(_name_of(row), row.intent_id)
+    if _was_sent(writing.state, row):
+        return remove_aside(writing, aside)
+    if row.subject in due:
+        return "its feed is being sent by this run"
+    return put_back(writing, row.subject, aside)
+
+
+def _name_of(row: JournalRow) -> str:
+    return str(row.detail["aside" if row.step == ASIDE else "temp"])
+
+
+def _was_sent(state: StateStore, row: JournalRow) -> bool:
+    """This attempt or a later one at the same bytes."""
+    held = state.ledger.get(str(row.detail.get("reservation")))
+    return held is not None and any(attempt.state.is_proven_sent for attempt in state.ledger.of(held.slot))
+
+
 def _swept_rows(state: StateStore, route: SpoolRoute) -> list[JournalRow]:
-    """Uploads whose name may still be there. An attempt in doubt keeps its traces until it is resolved: they are evidence."""
-    unresolved = {held.reservation_id for held in state.ledger.history(partner_key(route)) if held.state.is_unresolved}
+    """Names that may still be there. An attempt in doubt keeps its traces until it is resolved: they are evidence."""
     rows = state.journal(guard="spool", watch=route.name, open_only=True)
-    return [
-        row
-        for row in rows
-        if row.step == Step.UPLOAD and isinstance(row.detail.get("temp"), str) and row.detail.get("reservation") not in unresolved
-    ]
+    return [row for row in rows if row.step in (Step.UPLOAD, ASIDE) and not _is_in_doubt(state, row)]
+
+
+def _is_in_doubt(state: StateStore, row: JournalRow) -> bool:
+    held = state.ledger.get(str(row.detail.get("reservation")))
+    return held is not None and held.state.is_unresolved

@@ -9,26 +9,35 @@ from resources.spool.writing import Writing
 
 
 def look_for_traces(
-    writing: Writing, target: SpoolTarget, *, temp: str, placing_intended: bool, in_place: bool, before: PartnerCopy | None
+    writing: Writing,
+    target: SpoolTarget,
+    *,
+    temp: str,
+    placing_intended: bool,
+    renamed: bool,
+    in_place: bool,
+    replaces: PartnerCopy | None,
 ) -> tuple[Traces, Proof]:
-    """`temp` is "" when none was used; `before` is the copy that was to be replaced, as the approver saw it."""
-    final = prove(writing.partner, writing.inbox, target.name, size_bytes=target.size_bytes)
+    """`temp` is "" when none was used. `renamed`: the server confirmed the rename of the proven copy. `replaces`: the copy that the
+    attempt was to replace, as it was seen right before."""
+    final = prove(writing.partner, writing.inbox, target.name, size_bytes=target.size_bytes, moved=writing.pulse)
     temp_present = bool(temp) and writing.partner.stat(writing.inbox, temp) is not None
     traces = Traces(
         placing_intended=placing_intended,
         in_place=in_place,
         temp_present=temp_present,
-        final=_final_name(target, final, before=before),
+        taken_if_absent=renamed and writing.route.partner.profile.consumes_on_arrival,
+        final=_final_name(target, final, replaces=replaces),
     )
     return traces, final
 
 
-def _final_name(target: SpoolTarget, final: Proof, *, before: PartnerCopy | None) -> FinalName:
+def _final_name(target: SpoolTarget, final: Proof, *, replaces: PartnerCopy | None) -> FinalName:
     if final.equals(size_bytes=target.size_bytes, sha256=target.sha256):
         return FinalName.EQUAL
     if final.entry is None:
         return FinalName.ABSENT
-    if before is not None and _copy(final.entry) == before:
+    if replaces is not None and _copy(final.entry) == replaces:
         return FinalName.AS_BEFORE
     if final.entry.size_bytes is not None and final.entry.size_bytes < target.size_bytes:
         return FinalName.PARTIAL

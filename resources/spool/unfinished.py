@@ -5,14 +5,15 @@ from guards.delivery.entry import Reservation
 from guards.delivery.outcome import Approval
 from guards.delivery.refusal import LedgerRefused
 from guards.delivery.reservation import ReservationState
-from guards.spool.planning import SpoolTarget
+from guards.spool.planning import SpoolTarget, load_partner_copy
 from guards.spool.resolution import Resolution, resolve
+from guards.spool.world import PartnerCopy
 from resources.errors import OutcomeUnknown, Unreachable
-from resources.spool.place import put_back, remove_aside
+from resources.spool.ours import ASIDE, OurName, clear_away, put_back, remove_aside
+from resources.spool.place import Placed
 from resources.spool.sent import Outcome, Sent, sent_of
 from resources.spool.steps import Step
 from resources.spool.traces import look_for_traces
-from resources.spool.upload import TemporaryCopy, clear_away
 from resources.spool.writing import Writing
 from resources.state.journal import JournalRow
 
@@ -30,11 +31,17 @@ def settle_unfinished(writing: Writing, target: SpoolTarget, held: Reservation) 
         return sent_of(target, Outcome.NOT_SENT, f"the ledger says {held.state}: the next report plans it again")
     trail = _trail(writing, target, held)
     placing = [row for row in trail if row.step == Step.PLACE]
-    copies = [TemporaryCopy(str(row.detail["temp"]), row.intent_id) for row in trail if row.step == Step.UPLOAD and row.is_open]
-    temp, aside = _latest(trail, "temp"), _latest(placing, "aside")
+    copies = [OurName(str(row.detail["temp"]), row.intent_id) for row in trail if row.step == Step.UPLOAD and row.is_open]
+    asides = [OurName(str(row.detail["aside"]), row.intent_id) for row in trail if row.step == ASIDE and row.is_open]
     try:
         traces, final = look_for_traces(
-            writing, target, temp=temp, placing_intended=bool(placing), in_place=_in_place(placing), before=target.partner
+            writing,
+            target,
+            temp=_temp(trail),
+            placing_intended=bool(placing),
+            renamed=_renamed(placing),
+            in_place=_in_place(placing),
+            replaces=_replaces(placing),
         )
     except (Unreachable, OutcomeUnknown) as error:
         writing.sessions.partner.renew()
@@ -47,27 +54,26 @@ def settle_unfinished(writing: Writing, target: SpoolTarget, held: Reservation) 
         "why": resolved.why,
         "partner_copy": final.as_json(),
         "temporary_copy_present": traces.temp_present,
+        "consumed": was_sent and final.entry is None,
     }
+    left = _tidy_asides(writing, target, asides, was_sent=was_sent)
     settled = ledger.resolve(
         held.reservation_id, was_sent=was_sent, evidence=evidence, approval=Approval.of(writing.authorization)
     )
     if isinstance(settled, LedgerRefused):
         return sent_of(target, Outcome.UNKNOWN, f"the ledger refused to resolve it ({settled.code}): {settled.message}")
-    left = _tidy(writing, target, copies=copies, aside=aside, was_sent=was_sent)
+    for copy in copies:
+        clear_away(writing, copy)
     if not was_sent:
         return sent_of(target, Outcome.NOT_SENT, f"proven not sent ({resolved.why}){left}: the next report plans it again")
     receipt = writing.receipt(target, action="resolve", evidence={**evidence, "reservation": held.reservation_id})
     return sent_of(target, Outcome.ALREADY_DELIVERED, f"proven sent: {resolved.why}{left}", receipt=receipt)
 
 
-def _tidy(writing: Writing, target: SpoolTarget, *, copies: list[TemporaryCopy], aside: str, was_sent: bool) -> str:
-    """Only names we made, and only after the ledger knows what became of them."""
-    left = ""
-    if aside:
-        left = remove_aside(writing, aside) if was_sent else put_back(writing, target.name, aside)
-    for copy in copies:
-        clear_away(writing, copy)
-    return f"; {left}" if left else ""
+def _tidy_asides(writing: Writing, target: SpoolTarget, asides: list[OurName], *, was_sent: bool) -> str:
+    """Before the ledger is told: while it does not know, the next run looks for them."""
+    left = [remove_aside(writing, aside) if was_sent else put_back(writing, target.name, aside) for aside in asides]
+    return "".join(f"; {problem}" for problem in left if problem)
 
 
 def _trail(writing: Writing, target: SpoolTarget, held: Reservation) -> list[JournalRow]:
@@ -75,13 +81,21 @@ def _trail(writing: Writing, target: SpoolTarget, held: Reservation) -> list[Jou
     return [row for row in rows if row.detail.get("reservation") == held.reservation_id]
 
 
-def _latest(rows: list[JournalRow], key: str) -> str:
-    for row in reversed(rows):
-        value = row.detail.get(key)
-        if isinstance(value, str) and value:
-            return value
-    return ""
+def _temp(trail: list[JournalRow]) -> str:
+    return next((str(row.detail["temp"]) for row in reversed(trail) if row.step == Step.UPLOAD), "")
+
+
+def _renamed(placing: list[JournalRow]) -> bool:
+    """The server's yes to the rename was written down before the attempt ended."""
+    return any(row.outcome is not None and row.outcome.get("result") == Placed.CLEAN for row in placing) and not _in_place(
+        placing
+    )
 
 
 def _in_place(placing: list[JournalRow]) -> bool:
     return any(row.detail.get("in_place") is True for row in placing)
+
+
+def _replaces(placing: list[JournalRow]) -> PartnerCopy | None:
+    """What the attempt itself was to replace; what the partner holds now may be something else."""
+    return load_partner_copy(placing[-1].detail.get("replaces")) if placing else None

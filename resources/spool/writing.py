@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from guards.canonical import Json
-from guards.gate import Authorization, Lease
+from guards.gate import Authorization
 from guards.receipt import Receipt
 from guards.spool.planning import SpoolTarget
 from guards.spool.policy import SpoolPolicy
 from resources.file_servers.interface import Writer
 from resources.progress import Progress, silent
 from resources.spool.observe import MEGABYTE
+from resources.spool.pulse import Pulse
 from resources.spool.relay import HashingRelay
 from resources.spool.route import SpoolRoute
 from resources.spool.sessions import WriterSessions
@@ -29,7 +30,8 @@ class Writing:
     policy: SpoolPolicy
     state: StateStore
     authorization: Authorization
-    lease: Lease
+    pulse: Pulse
+    """Called whenever something moved: keeps the lease alive."""
     sessions: WriterSessions
     watcher: Watcher = nobody
     progress: Progress = silent
@@ -59,6 +61,7 @@ class Writing:
         return self.policy.max_file_megabytes * MEGABYTE
 
     def step(self, step: Step, name: str, work: Callable[[], Result]) -> Result:
+        self.pulse()
         self.watcher(step, Moment.BEFORE, name)
         result = work()
         self.watcher(step, Moment.AFTER, name)
@@ -66,7 +69,11 @@ class Writing:
 
     def intend(self, step: Step, name: str, detail: Mapping[str, Json]) -> int:
         """Durable before the write that it announces. Raises `LeaseLost` when our fence is not the newest."""
-        return self.state.intend(self.authorization, subject=name, step=step.value, detail=detail)
+        return self.intend_step(step.value, name, detail)
+
+    def intend_step(self, step: str, name: str, detail: Mapping[str, Json]) -> int:
+        """The same for what is part of a step and has an outcome of its own."""
+        return self.state.intend(self.authorization, subject=name, step=step, detail=detail)
 
     def outcome(self, intent: int, detail: Mapping[str, Json]) -> None:
         """Durable after the write. Raises `LeaseLost` likewise."""
@@ -77,11 +84,8 @@ class Writing:
         return HashingRelay(
             self.source.read(self.spool, target.name, ceiling_bytes=self.ceiling_bytes),
             moved=lambda moved: self.progress(f"sending {target.name}", moved, target.size_bytes),
-            heartbeat=lambda: self.keep_alive(),
+            heartbeat=self.pulse,
         )
-
-    def keep_alive(self) -> None:
-        self.state.heartbeat(self.lease)
 
     def receipt(self, target: SpoolTarget, *, action: str, evidence: Mapping[str, Json]) -> Receipt:
         """Recorded in the state store under this authorization."""

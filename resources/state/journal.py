@@ -87,8 +87,18 @@ def outcome(connection: Connection, authorization: Authorization, intent_id: int
         raise ValueError(f"intent {intent_id} of {authorization.scope} has another outcome already")
 
 
-def rows(connection: Connection, *, guard: str, watch: str, subject: str | None, open_only: bool) -> list[JournalRow]:
-    """Oldest first."""
+def rows(
+    connection: Connection,
+    *,
+    guard: str,
+    watch: str,
+    subject: str | None,
+    open_only: bool,
+    step: str | None = None,
+    run_id: str | None = None,
+    newest: int | None = None,
+) -> list[JournalRow]:
+    """Oldest first. `run_id`: what this run intended, or said of an earlier run's intent. `newest`: only so many, the latest."""
     statement = (
         select(
             journal,
@@ -98,8 +108,13 @@ def rows(connection: Connection, *, guard: str, watch: str, subject: str | None,
         )
         .join_from(journal, journal_outcomes, journal_outcomes.c.intent_id == journal.c.id, isouter=True)
         .where(journal.c.guard == guard, journal.c.watch == watch)
-        .order_by(journal.c.id)
+        .order_by(journal.c.id.desc())
+        .limit(newest)
     )
+    if step is not None:
+        statement = statement.where(journal.c.step == step)
+    if run_id is not None:
+        statement = statement.where((journal.c.run_id == run_id) | (journal_outcomes.c.run_id == run_id))
     if subject is not None:
         statement = statement.where(journal.c.subject == subject)
     if open_only:
@@ -121,5 +136,5 @@ def rows(connection: Connection, *, guard: str, watch: str, subject: str | None,
             outcome_at=row.outcome_at,
             outcome_run_id=row.outcome_run_id or "",
         )
-        for row in connection.execute(statement)
+        for row in reversed(connection.execute(statement).all())
     ]

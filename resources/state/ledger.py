@@ -10,12 +10,13 @@ says. An `OutcomeUnknown` from `grant` means: do not call the provider.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Engine, Row, func, literal, select, text, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Engine, Row, Text, cast, func, literal, select, text, tuple_, update
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from guards.canonical import Json
 from guards.delivery import transition
@@ -62,6 +63,14 @@ class Snapshot:
     following: Slot | None
 
 
+class _NotKept(Exception):
+    """Rolls a transaction back that ends in a refusal."""
+
+    def __init__(self, refused: LedgerRefused) -> None:
+        super().__init__(refused.message)
+        self.refused = refused
+
+
 class Ledger:
     """Refusals are `LedgerRefused`. Errors: `Unreachable` (nothing was recorded), `OutcomeUnknown` (look before you go on)."""
 
@@ -101,13 +110,19 @@ class Ledger:
                 if ruling.refused is not None:
                     return ruling.refused
                 if claim(connection, slot):
-                    return append(connection, None, ruling.entries)
+                    opened = append(connection, None, ruling.entries)
+                    if isinstance(opened, LedgerRefused):
+                        raise _NotKept(opened)  # the claim goes with the transaction
+                    return opened
                 current = lock_slot(connection, slot)
             if current is None or isinstance(current, LedgerRefused):
                 return current or _gone(slot)
             return _carry_out(connection, current, rule(current, current.changed_at))
 
-        return writing(self._engine, "the reservation", work)
+        try:
+            return writing(self._engine, "the reservation", work)
+        except _NotKept as undone:
+            return undone.refused
 
     def grant(
         self,
@@ -222,6 +237,17 @@ class Ledger:
             ledger_reservations.c.customer == customer,
             ledger_reservations.c.period.startswith(period_prefix, autoescape=True),
         )
+
+    def history_of(self, customer: str, period_prefixes: Collection[str]) -> tuple[Reservation, ...]:
+        """The same for many prefixes at once, all of one length (20,000 of them in one look), oldest first."""
+        lengths = {len(prefix) for prefix in period_prefixes}
+        if not lengths:
+            return ()
+        if len(lengths) > 1:
+            raise ValueError("prefixes of one length are asked for at once")
+        wanted = select(func.unnest(cast(list(period_prefixes), ARRAY(Text))).label("prefix")).subquery()
+        beginning = func.left(ledger_reservations.c.period, lengths.pop())
+        return self._attempts(ledger_reservations.c.customer == customer, beginning.in_(select(wanted.c.prefix)))
 
     def snapshot(self, *, customer: str | None = None, after: Slot | None = None, limit: int = MOST_PER_PAGE) -> Snapshot:
         """At most 500 latest attempts that follow `after`. Raises `Altered` when one of them is not what its chain says."""

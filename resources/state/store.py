@@ -129,8 +129,23 @@ class StateStore:
     def outcome(self, authorization: Authorization, intent_id: int, detail: Mapping[str, Json]) -> None:
         self._write("the outcome", lambda c: journal.outcome(c, authorization, intent_id, detail))
 
-    def journal(self, *, guard: str, watch: str, subject: str | None = None, open_only: bool = False) -> list[JournalRow]:
-        return self._read(lambda c: journal.rows(c, guard=guard, watch=watch, subject=subject, open_only=open_only))
+    def journal(
+        self,
+        *,
+        guard: str,
+        watch: str,
+        subject: str | None = None,
+        open_only: bool = False,
+        step: str | None = None,
+        run_id: str | None = None,
+        newest: int | None = None,
+    ) -> list[JournalRow]:
+        """Oldest first; see `journal.rows` for what each argument leaves out."""
+        return self._read(
+            lambda c: journal.rows(
+                c, guard=guard, watch=watch, subject=subject, open_only=open_only, step=step, run_id=run_id, newest=newest
+            )
+        )
 
     def add_receipt(self, authorization: Authorization, receipt: Receipt) -> Receipt:
         return self._write("the receipt", lambda c: receipts.add(c, authorization, receipt))
