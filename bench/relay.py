@@ -3,16 +3,14 @@
 import ftplib
 import os
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-import pytest
-
-from bench.harness import Limited, NotHere, Pair, Paired, timed
+from bench.harness import Limited, Pair, Paired, timed
+from bench.places import MEGABYTE, bench_directory, ftp_server, make_feed, sftp_server
 from opsguard_defs.processes import module_command, module_environment
 from resources.file_servers import open_server
 from resources.file_servers.connect import PATIENCE
@@ -24,12 +22,9 @@ from resources.file_servers.sftp_session import SftpSession
 from resources.file_servers.sftp_transfer import create
 from resources.spool.relay import HashingRelay
 from tests.servers.authorization import authorized
-from tests.servers.ftp import PASSWORD, USER, sandbox_ftp_peer
-from tests.servers.openssh import openssh_peer
 from tests.servers.peer import Peer
 from tests.servers.sftp import await_port, running
 
-MEGABYTE: Final = 1_000_000
 RELAY_BYTES: Final = 200 * MEGABYTE
 LARGE_BYTES: Final = 1000 * MEGABYTE
 FAR_BYTES: Final = 8 * 1024 * 1024
@@ -52,13 +47,13 @@ def relay(source: Endpoint, partner: Endpoint, name: str) -> HashingRelay:
 
 @contextmanager
 def ftp_to_ftp() -> Iterator[Pair]:
-    with _bench_directory() as base, _peers(base, "ftp") as (source, partner):
+    with bench_directory() as base, _peers(base, "ftp") as (source, partner):
         feed = make_feed(source.inbox / "feed.csv", RELAY_BYTES)
 
         def upload() -> None:
             with ftplib.FTP() as session, feed.open("rb") as file:  # the peer that the row names
                 session.connect("127.0.0.1", partner.endpoint.port)
-                session.login(USER, PASSWORD)
+                session.login(partner.endpoint.user, _password(partner.endpoint))
                 session.storbinary("STOR /inbox/feed.csv", file, blocksize=BLOCK_BYTES)
 
         yield Pair(
@@ -69,7 +64,7 @@ def ftp_to_ftp() -> Iterator[Pair]:
 
 @contextmanager
 def ftp_to_sftp() -> Iterator[Pair]:
-    with _bench_directory() as base, _peers(base, "sftp") as (source, partner):
+    with bench_directory() as base, _peers(base, "sftp") as (source, partner):
         feed = make_feed(source.inbox / "feed.csv", RELAY_BYTES)
         where = partner.endpoint
         batch = base / "batch"
@@ -90,7 +85,7 @@ def ftp_to_sftp() -> Iterator[Pair]:
 @contextmanager
 def memory_of_one_gigabyte() -> Iterator[Callable[[], float]]:
     """MB by which relaying one 1 GB file makes the process grow that has relayed one of 1 MB."""
-    with _bench_directory() as base, _peers(base, "sftp") as (source, partner):
+    with bench_directory() as base, _peers(base, "sftp") as (source, partner):
         make_feed(source.inbox / "small.csv", MEGABYTE)
         with (source.inbox / "large.csv").open("wb") as file:
             file.truncate(LARGE_BYTES)
@@ -98,9 +93,10 @@ def memory_of_one_gigabyte() -> Iterator[Callable[[], float]]:
         command = module_command(
             "bench.relay_child", source.endpoint.port, where.port, where.key_file, where.directory, where.host_key
         )
+        environment = module_environment({"BENCH_SOURCE_LOGIN": f"{source.endpoint.user}:{_password(source.endpoint)}"})
 
         def growth() -> float:
-            said = subprocess.run(command, env=module_environment(), check=True, capture_output=True, text=True).stdout
+            said = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
             sent, grown = map(int, said.split())
             assert sent == (partner.inbox / "large.csv").stat().st_size == LARGE_BYTES
             for name in ("small.csv", "large.csv"):
@@ -113,7 +109,7 @@ def memory_of_one_gigabyte() -> Iterator[Callable[[], float]]:
 @contextmanager
 def far_sftp() -> Iterator[Pair]:
     """The same bytes to the same server behind the same delay; the peer waits for each answer before the next request."""
-    with _bench_directory() as base, _peers(base, "sftp") as (_, partner):
+    with bench_directory() as base, _peers(base, "sftp") as (_, partner):
         arguments = ["--to", partner.endpoint.port, "--milliseconds", DELAY_MILLISECONDS, "--ready", base / "proxy"]
         with running(module_command("bench.delay", *arguments), base / "proxy.out") as process:
             far = replace(partner.endpoint, port=await_port(process, base / "proxy", base / "proxy.out"))
@@ -147,6 +143,10 @@ def _unpipelined(endpoint: Endpoint, blocks: list[bytes], partner: Peer) -> floa
         session.drop()
 
 
+def _password(endpoint: Endpoint) -> str:
+    return endpoint.password.get_secret_value()
+
+
 def _once(partner: Peer, work: Callable[[], object]) -> float:
     """Seconds; the copy is removed afterwards, untimed."""
     seconds = timed(work)
@@ -156,34 +156,10 @@ def _once(partner: Peer, work: Callable[[], object]) -> float:
 
 @contextmanager
 def _peers(base: Path, partner: str) -> Iterator[tuple[Peer, Peer]]:
-    """FTP spool, and a partner on FTP or on OpenSSH's sshd: the sandbox's SFTP server is Python and would be the limit."""
-    with ExitStack() as stack:
-        try:
-            source = stack.enter_context(sandbox_ftp_peer(_made(base / "source"), side="source"))
-            start = sandbox_ftp_peer if partner == "ftp" else openssh_peer
-            yield source, stack.enter_context(start(_made(base / "partner")))
-        except pytest.skip.Exception as missing:
-            raise NotHere(str(missing)) from missing
-
-
-@contextmanager
-def _bench_directory() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="opsguard-bench-") as name:
-        yield Path(name)
-
-
-def _made(directory: Path) -> Path:
-    directory.mkdir(parents=True)
-    return directory
-
-
-def make_feed(path: Path, size: int) -> Path:
-    """Random bytes: nothing on the way may compress them."""
-    block = os.urandom(MEGABYTE)
-    with path.open("wb") as file:
-        for _ in range(size // MEGABYTE):
-            file.write(block)
-    return path
+    """An FTP spool, and a partner on FTP or SFTP."""
+    start = ftp_server if partner == "ftp" else sftp_server
+    with ftp_server(base / "source", side="source") as source, start(base / "partner", side="partner") as inbox:
+        yield source, inbox
 
 
 ROWS: Final = (

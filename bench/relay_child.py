@@ -6,14 +6,14 @@ The first, of 1 MB, has everything imported and allocated once. Then the kernel'
 """
 
 import gc
+import os
 import sys
 from pathlib import Path
 
 from pydantic import SecretStr
 
 from bench.relay import relay
-from resources.file_servers.endpoint import Endpoint
-from tests.servers.ftp import CLEARTEXT, PASSWORD, USER
+from resources.file_servers.endpoint import Endpoint, Profile
 
 _STATUS = Path("/proc/self/status")
 
@@ -24,8 +24,10 @@ def _kilobytes(field: str) -> int:
 
 
 def main(source_port: str, partner_port: str, key: str, directory: str, host_key: str) -> None:
+    user, password = os.environ["BENCH_SOURCE_LOGIN"].split(":", 1)
+    cleartext = Profile(allow_cleartext=True)
     source = Endpoint(
-        "source", "ftp", "127.0.0.1", int(source_port), USER, "/inbox", password=SecretStr(PASSWORD), profile=CLEARTEXT
+        "source", "ftp", "127.0.0.1", int(source_port), user, "/inbox", password=SecretStr(password), profile=cleartext
     )
     partner = Endpoint(
         "partner", "sftp", "127.0.0.1", int(partner_port), "root", directory, key_file=Path(key), host_key=host_key

@@ -2,10 +2,10 @@
 
 import sys
 
-from bench import relay
+from bench import redelivery, relay
 from bench.harness import main
 
-ROWS = (*relay.ROWS,)
+ROWS = (*relay.ROWS, *redelivery.ROWS)
 
 if __name__ == "__main__":
     sys.exit(main("bench.spool", ROWS))
