@@ -24,12 +24,12 @@ def delivered_files(route: SpoolRoute, site: Site) -> dg.AssetsDefinition:
 
     @dg.graph_multi_asset(
         name=graph_name(route),
+        group_name=group_of(route),
         outs={
             "delivered_files": dg.AssetOut(
                 key=key,
                 is_required=False,
                 description=DESCRIPTIONS["delivered_files"],
-                group_name=group_of(route),
                 owners=list(route.owners),
                 kinds={route.partner.scheme},
             )
