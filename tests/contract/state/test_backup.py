@@ -1,0 +1,120 @@
+"""Backup and restore: every row comes back byte for byte, into an empty store, all or nothing."""
+
+import json
+import stat
+
+import pytest
+
+from guards.delivery.pins import Pins
+from guards.delivery.refusal import LedgerRefused
+from guards.delivery.slot import Slot
+from guards.gate import Lease
+from resources.errors import ConfigurationError
+from resources.state import StateStore
+from tests.contract.state.test_history_is_kept import filled  # noqa: F401 (a fixture)
+from tests.contract.state.worlds import SCOPE, decide, plan, report
+
+
+@pytest.fixture
+def empty(other_database_url):
+    with StateStore.open(other_database_url) as store:
+        yield store
+
+
+@pytest.fixture
+def file(filled, tmp_path):  # noqa: F811
+    path = tmp_path / "state.jsonl"
+    filled.backup(path)
+    return path
+
+
+def everything(store, folder):
+    """The content of every table, as a backup has it, without the moment it was taken."""
+    path = folder / f"{id(store)}.jsonl"
+    store.backup(path)
+    lines = path.read_text().splitlines()
+    path.unlink()
+    return lines[1:-1]
+
+
+def test_every_row_comes_back(filled, file, empty, tmp_path):  # noqa: F811
+    restored = empty.restore(file)
+    assert restored.counts["plans"] == restored.counts["ledger_slots"] == 1
+    assert everything(empty, tmp_path) == everything(filled, tmp_path)
+    assert empty.plans() == filled.plans()
+    assert empty.receipts() == filled.receipts()
+    assert empty.first_seen("shelf", "one", ["b\0\udc80"]) == filled.first_seen("shelf", "one", ["b\0\udc80"])
+
+
+def test_a_restored_store_goes_on_where_the_other_stopped(filled, file, empty):  # noqa: F811
+    """No number, fence or sequence is given out twice, and the ledger is verified before it grants."""
+    empty.restore(file)
+    before = filled.decisions(plan("a.csv").digest)[0]
+    report(empty, plan("b.csv"))
+    assert decide(empty, plan("b.csv").digest).decision_id == before.decision_id + 1
+    lease = empty.acquire_lease(SCOPE, holder="run-2", ttl_seconds=60)
+    assert isinstance(lease, Lease)
+    assert lease.fence == 2
+    empty.ledger.verify()
+    assert not isinstance(empty.ledger.reserve(Slot("partner-1", "p-2", "feed"), Pins({"a": 1}), key="k"), LedgerRefused)
+    assert empty.ledger.verify().faults == ()
+
+
+def test_a_backup_is_whole_private_and_replaces_nothing(filled, file):  # noqa: F811
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    with pytest.raises(ConfigurationError, match="exists"):
+        filled.backup(file)
+    with pytest.raises(ConfigurationError, match="no backup was made"):
+        filled.backup(file.parent / "no" / "such" / "folder")
+    assert [each.name for each in file.parent.iterdir() if each.is_file()] == [file.name]
+
+
+def test_a_store_that_is_not_empty_is_not_restored_into(filled, file):  # noqa: F811
+    with pytest.raises(ConfigurationError, match="not empty"):
+        filled.restore(file)
+
+
+def spoiled(lines: list[str], how: str) -> list[str]:
+    match how:
+        case "cut":
+            return lines[:-1]
+        case "row_missing":
+            return [*lines[:3], *lines[4:]]
+        case "row_doubled":
+            return [*lines[:3], lines[2], *lines[3:]]
+        case "byte_changed":
+            return [line.replace("a.csv", "b.csv") for line in lines]
+        case "half_a_line":
+            return [*lines[:-1], lines[-1][:20]]
+        case "other_revision":
+            return [lines[0].replace('"0001"', '"0099"'), *lines[1:]]
+        case "no_backup":
+            return ["{}", "{}"]
+        case "empty":
+            return []
+        case _:
+            return ["not json", *lines[1:]]
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["cut", "row_missing", "row_doubled", "byte_changed", "half_a_line", "other_revision", "no_backup", "empty", "not_json"],
+)
+def test_a_file_that_is_not_what_was_written_restores_nothing(file, empty, how, tmp_path):
+    before = everything(empty, tmp_path)
+    file.write_text("".join(f"{line}\n" for line in spoiled(file.read_text().splitlines(), how)))
+    with pytest.raises(ConfigurationError, match="nothing was restored"):
+        empty.restore(file)
+    assert everything(empty, tmp_path) == before
+
+
+def test_a_missing_file_says_so(empty, tmp_path):
+    with pytest.raises(ConfigurationError, match="could not be read"):
+        empty.restore(tmp_path / "none")
+
+
+def test_a_backup_is_readable_json_lines(file):
+    header, *rows, end = (json.loads(line) for line in file.read_text().splitlines())
+    assert header["opsguard_state_backup"] == 1
+    assert sum(end["counts"].values()) == len(rows)
+    assert {row["table"] for row in rows} == set(end["counts"])

@@ -1,0 +1,130 @@
+"""What may not change does not, whoever asks; and what may be forgotten is."""
+
+import psycopg
+import pytest
+
+from guards.delivery.outcome import delivered
+from guards.delivery.pins import Pins
+from guards.delivery.slot import Slot
+from resources.errors import ConfigurationError
+from tests.contract.state.test_writing import receipt_of
+from tests.contract.state.worlds import approved_and_leased, by_hand, decide, plan, report
+
+APPEND_ONLY = ("decisions", "approval_uses", "journal", "journal_outcomes", "receipts", "ledger_rows")
+
+
+@pytest.fixture
+def filled(state_store):
+    """A store with a row in every table."""
+    authorization = approved_and_leased(state_store, "a.csv")
+    state_store.use_approval(authorization)
+    state_store.outcome(authorization, state_store.intend(authorization, subject="a.csv", step="place", detail={}), {"ok": True})
+    state_store.add_receipt(authorization, receipt_of(authorization))
+    held = state_store.ledger.reserve(Slot("partner-1", "p-1", "feed"), Pins({"name": "a\udc80\0"}), key="run-2")
+    grant = state_store.ledger.grant(held.reservation_id, authorization=authorization)
+    state_store.ledger.settle(grant, delivered({"size": 7}))
+    state_store.first_seen("shelf", "one", ["a.csv", "b\0\udc80"])
+    state_store.outbox.enqueue("k", {"text": "\udc80"})
+    return state_store
+
+
+@pytest.mark.parametrize("table", APPEND_ONLY)
+@pytest.mark.parametrize(
+    "statement", ["UPDATE opsguard.{} SET {} = {}", "DELETE FROM opsguard.{}", "TRUNCATE opsguard.{} CASCADE"]
+)
+def test_an_append_only_table_refuses_every_change(filled, database_url, table, statement):
+    column = {"approval_uses": "used_by", "ledger_rows": "digest", "journal_outcomes": "detail"}.get(table, "id")
+    with psycopg.connect(database_url) as connection, pytest.raises(psycopg.errors.RaiseException, match="append-only"):
+        connection.execute(statement.format(table, column, column))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE opsguard.plans SET targets = '[]'",
+        "UPDATE opsguard.reports SET gaps = 0",
+        "DELETE FROM opsguard.reports",
+        "DELETE FROM opsguard.ledger_slots",
+        "DELETE FROM opsguard.ledger_reservations",
+        "DELETE FROM opsguard.ledger_head",
+        "DELETE FROM opsguard.leases",
+        "TRUNCATE opsguard.plans CASCADE",
+    ],
+)
+def test_what_was_decided_on_and_what_was_claimed_is_not_removed(filled, database_url, statement):
+    with psycopg.connect(database_url) as connection, pytest.raises(psycopg.errors.RaiseException):
+        connection.execute(statement)
+
+
+def aged(database_url, days):
+    ago = f"- interval '{days} days'"
+    by_hand(
+        database_url,
+        f"UPDATE opsguard.reports SET reported_at = reported_at {ago}",
+        f"UPDATE opsguard.plans SET recorded_at = recorded_at {ago}",
+        f"UPDATE opsguard.first_seen SET asked_at = asked_at {ago}, seen_at = seen_at {ago}",
+        f"UPDATE opsguard.outbox SET settled_at = settled_at {ago}, queued_at = queued_at {ago}",
+    )
+
+
+def test_pruning_forgets_what_nobody_decided_on_and_keeps_the_rest(filled, database_url):
+    undecided, latest = plan("old-1"), plan("old-2")
+    for proposed in (undecided, latest):
+        report(filled, proposed)
+    (alert,) = filled.outbox.claim(1)
+    filled.outbox.sent(alert.outbox_id, "1.1")
+    filled.outbox.enqueue("waiting", {})
+    aged(database_url, 91)
+    fresh = filled.first_seen("shelf", "one", ["fresh"])
+    pruned = filled.prune(90)
+    assert (pruned.reports, pruned.plans, pruned.alerts, pruned.first_seen) == (1, 1, 1, 2)
+    kept = [each.digest for each in filled.plans()]
+    assert kept == [latest.digest, plan("a.csv").digest], "the newest of the watch, and the decided one"
+    assert len(filled.receipts()) == len(filled.journal(guard="shelf", watch="one")) == 1
+    assert filled.ledger.verify().faults == ()
+    assert filled.first_seen("shelf", "one", ["fresh"]) == fresh
+    assert [row.key for row in filled.outbox.pending()] == ["waiting"]
+
+
+def test_what_is_young_enough_stays(filled, database_url):
+    report(filled, plan("old-1"))
+    report(filled, plan("old-2"))
+    aged(database_url, 89)
+    pruned = filled.prune(90)
+    assert (pruned.reports, pruned.plans, pruned.first_seen) == (0, 0, 0)
+
+
+def test_a_plan_reported_again_keeps_its_row(filled, database_url):
+    proposed = plan("again")
+    report(filled, proposed)
+    aged(database_url, 91)
+    report(filled, proposed)
+    report(filled, plan("newest"))
+    assert filled.prune(90).plans == 0
+    assert filled.find_plan(proposed.digest).gaps == 1
+
+
+def test_an_old_plan_that_was_pruned_can_be_reported_and_approved_again(filled, database_url):
+    proposed = plan("again")
+    report(filled, proposed)
+    report(filled, plan("newest"))
+    aged(database_url, 91)
+    assert filled.prune(90).plans == 1
+    report(filled, proposed)
+    assert decide(filled, proposed.digest).plan_digest == proposed.digest
+
+
+def test_retention_is_a_day_or_more(state_store):
+    with pytest.raises(ConfigurationError):
+        state_store.prune(0)
+
+
+def test_a_name_still_asked_about_is_not_forgotten(state_store, database_url):
+    seen = state_store.first_seen("shelf", "one", ["stays"])
+    by_hand(
+        database_url,
+        "UPDATE opsguard.first_seen SET asked_at = now() - interval '2 days', seen_at = seen_at - interval '99 days'",
+    )
+    again = state_store.first_seen("shelf", "one", ["stays"])
+    assert state_store.prune(1).first_seen == 0
+    assert again["stays"] < seen["stays"]
