@@ -85,6 +85,7 @@ class FtpReader:
                 if received > ceiling_bytes:
                     raise NotObserved(control.sentence(f"it has more bytes than the ceiling of {ceiling_bytes}"))
                 yield block
+            connection.finish_reading()
             final = control.reply()
             if not final.done:
                 raise Transient(control.sentence(f'it ended with "{control.said(final)}" after {received} bytes: try again'))

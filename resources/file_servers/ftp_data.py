@@ -56,6 +56,13 @@ class DataConnection:
             self._send_close_notify(self._socket)
         self._socket.shutdown(socket.SHUT_WR)
 
+    def finish_reading(self) -> None:
+        """Closes before the final reply is awaited: vsftpd sends its 226 only after the TLS stream was closed from here too."""
+        if isinstance(self._socket, ssl.SSLSocket) and not self.ragged:
+            with contextlib.suppress(OSError):
+                self._send_close_notify(self._socket)
+        self.close()
+
     def abort(self) -> None:
         """Ends with a reset, so that the server cannot take what it has for a whole file."""
         with contextlib.suppress(OSError):

@@ -70,6 +70,8 @@ def _fetch(control: FtpControl, where: str, command: str, *, limit: int) -> Seen
                 return None
             return _answered_at_once(control, where, command, reply)
         raw, overflow = _receive(control, connection.read_block, limit=limit)
+        if not overflow:
+            connection.finish_reading()
         ragged = connection.ragged
     finally:
         connection.close()
