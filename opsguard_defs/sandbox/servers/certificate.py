@@ -1,6 +1,7 @@
 """A self-signed certificate for loopback, good for a week: the sandbox's FTPS servers show it, its clients trust exactly it."""
 
 import ipaddress
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-def write_self_signed(*, cert: Path, key: Path, days: int = 7) -> None:
-    """PEM files for `localhost` and 127.0.0.1, the key readable by its owner only. `cert` serves clients as `ca_file`.
+def write_self_signed(*, cert: Path, key: Path, days: int = 7, hosts: Sequence[str] = ("localhost", "127.0.0.1")) -> None:
+    """PEM files for these host names and addresses, the key readable by its owner only. `cert` serves clients as `ca_file`.
 
     It carries every extension that Python 3.13's strict verification asks of an authority.
     """
@@ -43,7 +44,7 @@ def write_self_signed(*, cert: Path, key: Path, days: int = 7) -> None:
         .add_extension(identity, critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identity), critical=False)
         .add_extension(
-            x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
+            x509.SubjectAlternativeName([_alternative(host) for host in hosts]),
             critical=False,
         )
         .sign(secret, hashes.SHA256())
@@ -53,3 +54,10 @@ def write_self_signed(*, cert: Path, key: Path, days: int = 7) -> None:
         secret.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     cert.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def _alternative(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)

@@ -1,0 +1,128 @@
+"""TLS: who is not proven to be the server gets no password and lists nothing."""
+
+import hashlib
+import ssl
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from opsguard_defs.sandbox.servers.certificate import write_self_signed
+from resources.errors import ConfigurationError, Unreachable, UntrustedServer
+from resources.file_servers import open_server
+from resources.file_servers.connect import Patience
+from resources.file_servers.endpoint import Endpoint, Profile
+from tests.servers.ftp import sandbox_ftp_peer
+from tests.servers.ftp_faults import Faults, faulty_ftp
+from tests.servers.peer import Peer
+from tests.servers.proftpd import proftpd_peer
+from tests.servers.vsftpd import vsftpd_peer
+
+QUICK = Patience(connect_seconds=2, stall_seconds=2, settle_seconds=2, attempts=2, first_pause_seconds=0.01)
+
+
+@pytest.fixture(scope="module", params=["explicit", "implicit"])
+def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    with sandbox_ftp_peer(tmp_path_factory.mktemp("ftps"), tls=request.param) as running:
+        yield running
+
+
+def refused(endpoint: Endpoint) -> Unreachable:
+    with pytest.raises(Unreachable) as raised, open_server(endpoint, patience=QUICK).reader():
+        pytest.fail("let in")
+    return raised.value
+
+
+def logins(peer: Peer) -> int:
+    assert peer.log is not None
+    return peer.log.read_text().count('"login"') if peer.log.exists() else 0
+
+
+def test_an_unknown_certificate_is_refused_with_its_fingerprint_and_how_to_pin_it(peer: Peer) -> None:
+    before = logins(peer)
+    assert peer.endpoint.ca_file is not None
+    digits = hashlib.sha256(ssl.PEM_cert_to_DER_cert(peer.endpoint.ca_file.read_text())).hexdigest()
+    with open_server(peer.endpoint).reader() as session:
+        fingerprint = session.identity.fingerprint
+    assert fingerprint.removeprefix("SHA256:").replace(":", "").lower() == digits
+    error = refused(peer.at(ca_file=None))
+    assert isinstance(error, UntrustedServer)
+    assert fingerprint in str(error)
+    assert "partner_ca_file" in str(error)
+    assert logins(peer) == before + 1
+
+
+def test_a_changed_certificate_is_refused(peer: Peer, tmp_path: Path) -> None:
+    write_self_signed(cert=tmp_path / "cert.pem", key=tmp_path / "key.pem")
+    assert isinstance(refused(peer.at(ca_file=tmp_path / "cert.pem")), UntrustedServer)
+
+
+def test_a_certificate_for_another_host_is_refused(tmp_path: Path) -> None:
+    """The authority is trusted, but its certificate names somebody else."""
+    write_self_signed(cert=tmp_path / "cert.pem", key=tmp_path / "key.pem", hosts=("ftp.other.example",))
+    with sandbox_ftp_peer(tmp_path, tls="explicit") as peer:
+        error = refused(peer.endpoint)
+        assert isinstance(error, UntrustedServer)
+        assert "127.0.0.1" in str(error)
+        assert logins(peer) == 0
+
+
+@pytest.mark.parametrize("content", [None, "", "no certificate"])
+def test_a_ca_file_that_cannot_be_read_is_a_setting_to_mend(peer: Peer, tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "ca.pem"
+    if content is not None:
+        file.write_text(content)
+    with (
+        pytest.raises(ConfigurationError, match="partner_ca_file"),
+        open_server(peer.at(ca_file=file), patience=QUICK).reader(),
+    ):
+        pytest.fail("let in")
+
+
+def test_both_tls_versions_work_and_the_older_can_be_asked_for(peer: Peer) -> None:
+    for version in ("1.2", "1.3"):
+        with open_server(peer.at(profile=Profile(max_tls_version=version)), patience=QUICK).reader() as session:
+            assert session.list("/inbox", limit=10).is_complete
+
+
+def test_the_wrong_kind_of_tls_is_said_and_not_waited_for_long(peer: Peer) -> None:
+    other: Literal["ftps", "ftps-implicit"] = "ftps" if peer.endpoint.scheme == "ftps-implicit" else "ftps-implicit"
+    assert "partner" in str(refused(replace(peer.endpoint, scheme=other)))
+
+
+def test_a_server_without_tls_gets_neither_user_nor_password() -> None:
+    """Falling back to cleartext is what an attacker between would like."""
+    with faulty_ftp(Faults()) as server:
+        error = refused(replace(server.endpoint(), scheme="ftps"))
+        assert isinstance(error, UntrustedServer)
+        assert "offers no TLS" in str(error)
+        assert (server.said("USER"), server.said("AUTH")) == (0, 1)
+
+
+def test_a_server_that_wants_tls_refuses_plain_ftp(peer: Peer) -> None:
+    if peer.endpoint.scheme == "ftps":
+        error = refused(peer.at(scheme="ftp", profile=Profile(allow_cleartext=True)))
+        assert "TLS required" in str(error)
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+@pytest.mark.parametrize("maker", ["vsftpd", "vsftpd implicit", "proftpd", "proftpd implicit"])
+def test_servers_that_demand_the_control_session_get_it_on_every_data_connection(
+    tmp_path: Path, maker: str, version: Literal["1.2", "1.3"]
+) -> None:
+    """Without it: 522 or 425, or the handshake ends, and the listing with it."""
+    implicit = maker.endswith("implicit")
+    running = (
+        vsftpd_peer(tmp_path, tls=True, implicit=implicit)
+        if maker.startswith("vsftpd")
+        else proftpd_peer(tmp_path, mode="ftps-implicit" if implicit else "ftps")
+    )
+    with running as peer:
+        folder = peer.folder("case")
+        folder.put("feed.csv", b"12345")
+        with open_server(peer.at(profile=Profile(max_tls_version=version)), patience=QUICK).reader() as session:
+            for _ in range(40):
+                assert session.list(folder.path, limit=10).is_complete
+            assert b"".join(session.read(folder.path, "feed.csv", ceiling_bytes=10)) == b"12345"
