@@ -1,5 +1,6 @@
 """What the assets and jobs of every watch need to know about the installation. Made by the settings; no secrets."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import dagster as dg
@@ -11,6 +12,8 @@ class Site:
     """Of the UI, for links."""
     approve_in_ui: bool = True
     lease_seconds: int = 120
+    is_approved: Callable[[str], bool] | None = None
+    """Whether a digest has an unused approval; lets the form ask for a name before any run is made. None: the run answers."""
     automation: dg.DefaultSensorStatus = dg.DefaultSensorStatus.STOPPED
     """Sensors and schedules are off until somebody turns them on; the sandbox starts with them on."""
 

@@ -16,6 +16,7 @@ from guards.check import CheckOutcome, Severity
 from guards.receipt import Receipt
 from guards.refusal import RefusalCode, Refused
 from opsguard_defs import dagster_home
+from opsguard_defs.console_log import console_log
 from opsguard_defs.settings import Settings, Watch
 from opsguard_defs.settings.overrides import override_policy
 from resources.errors import NotObserved, OpsGuardError, Unproven, Unreachable
@@ -145,9 +146,10 @@ def _execute(
     *,
     tags: Mapping[str, str] | None = None,
 ) -> ExecuteInProcessResult:
-    from opsguard_defs.definitions import definitions
+    from opsguard_defs.assembly import definitions
 
-    resolved = definitions(settings).resolve_job_def(job)
+    quiet = dg.Definitions(loggers={"console": console_log})
+    resolved = dg.Definitions.merge(definitions(settings, from_a_form=False), quiet).resolve_job_def(job)
     with _console_of(settings) as console, redirect_stderr(console):
         return resolved.execute_in_process(
             run_config=dict(config), instance=instance, tags={**_LOCATION_TAG, **(tags or {})}, raise_on_error=False

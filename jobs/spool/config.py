@@ -7,6 +7,7 @@ import dagster as dg
 from pydantic import Field
 
 from assets.config_fields import NotLaunched, checked
+from assets.site import Site
 
 
 class RedeliverConfig(dg.Config):
@@ -28,7 +29,7 @@ class RedeliverConfig(dg.Config):
     dry_run: bool = Field(default=True, description="On: look, do not touch. Off: this run may write.")
 
 
-def redeliver_mapping(graph: str, *, approve_in_ui: bool) -> dg.ConfigMapping:
+def redeliver_mapping(graph: str, site: Site) -> dg.ConfigMapping:
     """Job level, so that the Launchpad shows one block with every field's help at once. Bad values create no run."""
 
     def config_of(values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -37,13 +38,20 @@ def redeliver_mapping(graph: str, *, approve_in_ui: bool) -> dg.ConfigMapping:
             raise NotLaunched(
                 "Nothing was launched. approved_plan is empty: put the plan's digest between the quotes, 12 digits or more."
             )
-        if config.approved_by and not approve_in_ui:
+        if config.approved_by and not site.approve_in_ui:
             raise NotLaunched(
                 "Nothing was launched. Decisions are accepted from the command line only (approve_in_ui = false): "
                 "`opsguard approve DIGEST --by YOU`, then leave approved_by empty here."
             )
         if config.approved_by and not (config.approved_by.isprintable() and config.approved_by.strip()):
             raise NotLaunched("Nothing was launched. approved_by must be printable, on one line.")
+        writes = not config.dry_run and config.auto_remediate
+        if writes and not config.approved_by and site.is_approved is not None and not site.is_approved(config.approved_plan):
+            raise NotLaunched(
+                "Nothing was launched. approved_by is empty: put your name or e-mail between the quotes"
+                f"{', or' if site.approve_in_ui else '. The command line decides here:'} "
+                f"`opsguard approve {config.approved_plan[:12]} --by YOU`."
+            )
         return {"ops": {graph: {"ops": {"authorise": {"config": config.model_dump()}}}}}
 
     return dg.ConfigMapping(

@@ -42,7 +42,7 @@ def redeliver_job(route: SpoolRoute, site: Site) -> Any:
         selection=dg.AssetSelection.assets(spool_key(route, "delivered_files")),
         description="Re-send the feeds of one approved plan, prove the partner's bytes, archive the sources. "
         "With its defaults it is a dry run.",
-        config=redeliver_mapping(graph_name(route), approve_in_ui=site.approve_in_ui),
+        config=redeliver_mapping(graph_name(route), site),
         tags=job_tags(route),
     )
 

@@ -1,0 +1,126 @@
+"""The analyst's path in headless Chromium: lineage, plan, check, filled-in form, launch, and the graph after the repair.
+
+The Launchpad link is a page of Dagster's own, and undocumented: this test is what notices when it changes. With OPSGUARD_PICTURES=DIR
+it keeps the pictures that the README shows.
+"""
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opsguard_defs.dev import TROUBLED, everything
+from opsguard_defs.sandbox import Sandbox
+from opsguard_defs.sandbox.incident import waiting
+from opsguard_defs.services import Services, free_port
+from tests.browser.chromium import Page, browser_page
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+LINK = "Open the approval form, filled in"
+PATIENCE_MS = 120_000
+"""Bounds a hang. Pages take 2 to 4 s on idle cores, many times that on busy ones."""
+
+
+@pytest.fixture(scope="module")
+def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Services]]:
+    """`opsguard dev` whole: sandbox, one incident, a first report, UI and daemon."""
+    assert threading.current_thread() is threading.main_thread()
+    said: list[str] = []
+    with everything(tmp_path_factory.mktemp("dev") / "home", port=free_port(), say=said.append) as (sandbox, services):
+        assert not any("exit code" in line for line in said), said
+        yield sandbox, services
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    with browser_page() as page:
+        yield page
+
+
+def test_an_analyst_finds_the_gap_decides_and_sees_the_checks_turn_green(dev: tuple[Sandbox, Services], page: Page) -> None:
+    sandbox, services = dev
+    outside: list[str] = []
+    page.on(
+        "request", lambda request: None if request.url.startswith((services.url, "data:", "blob:")) else outside.append(request.url)
+    )
+    group = f"{services.url}/locations/opsguard/asset-groups/spool_{TROUBLED}/lineage"
+
+    page.goto(f"{group}/spool%2F{TROUBLED}%2Fplan", wait_until="domcontentloaded")
+    seen(page, LINK)
+    seen(page, "0 / 1 Passed")
+    picture(page, "1-lineage-and-plan")
+
+    page.goto(
+        f"{services.url}/assets/spool/{TROUBLED}/plan?view=checks&checkDetail=plan_needs_a_decision", wait_until="domcontentloaded"
+    )
+    seen(page, LINK)
+    seen(page, "short_delivery")
+    picture(page, "2-check")
+
+    page.get_by_text(LINK).first.click()
+    seen(page, "You are approving plan")
+    launch = page.get_by_role("button", name="Launch Run")
+    page.wait_for_function("button => !button.disabled", arg=launch.element_handle(), timeout=PATIENCE_MS)
+    picture(page, "3-launchpad-filled-in")
+    launch.click()
+    seen(page, "approved_by is empty")  # no name, no run
+    page.get_by_role("button", name="OK").click()
+    page.locator(".cm-line, .CodeMirror-line").filter(has_text="approved_by:").last.click()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.type("ana.lyst@example.com")
+    page.locator(".cm-line, .CodeMirror-line").filter(has_text="ana.lyst@example.com").wait_for(timeout=PATIENCE_MS)
+    page.wait_for_timeout(1500)  # the editor hands its text to the form only when typing has paused
+    launch.click()
+    page.wait_for_url("**/runs/**", timeout=PATIENCE_MS)
+    try:
+        seen(page, "RUN_SUCCESS")
+    except BaseException:
+        picture(page, "failed")
+        raise
+    places = sandbox.places(TROUBLED)
+    sent = {path.name: digest(path) for path in places.archive.iterdir()}
+    assert sent, "nothing was archived"
+    assert {name: digest(places.inbox / name) for name in sent} == sent
+    assert waiting(sandbox, TROUBLED), "what needs a person is still in the spool"
+
+    page.goto(f"{group}/spool%2F{TROUBLED}%2Fdelivered_files", wait_until="domcontentloaded")
+    seen(page, "6 / 6 Passed")
+    picture(page, "4-after")
+    assert not outside, outside
+
+
+def test_a_file_dropped_into_the_spool_shows_up_by_itself(dev: tuple[Sandbox, Services], page: Page) -> None:
+    """In the sandbox the arrival sensor runs: any client can cause trouble, and the graph says so without a command."""
+    sandbox, services = dev
+    name = "dropped_by_hand.csv"
+    (sandbox.places("sftp_demo").outbound / name).write_bytes(b"a,b\n1,2\n")
+    page.goto(
+        f"{services.url}/assets/spool/sftp_demo/plan?view=checks&checkDetail=plan_needs_a_decision", wait_until="domcontentloaded"
+    )
+    seen(page, name)
+
+
+def seen(page: Page, text: str) -> None:
+    page.get_by_text(text).first.wait_for(timeout=PATIENCE_MS)
+
+
+def picture(page: Page, name: str) -> None:
+    directory = os.environ.get("OPSGUARD_PICTURES")
+    if directory:
+        page.wait_for_timeout(2500)  # graphs and tables settle
+        page.screenshot(path=Path(directory) / f"{name}.png")
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_pictures_are_where_the_readme_looks() -> None:
+    pictures: list[Any] = sorted(path.name for path in (Path(__file__).parents[2] / "docs" / "pictures").glob("*.png"))
+    assert pictures == ["1-lineage-and-plan.png", "2-check.png", "3-launchpad-filled-in.png", "4-after.png"]
