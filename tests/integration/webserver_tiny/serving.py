@@ -90,11 +90,11 @@ def served(home: Path, postgres_url: str, *, read_only: bool = False) -> Iterato
     database = parse_url(postgres_url).set(drivername="postgresql", database=name).render_as_string(hide_password=False)
     workspace = home / "workspace.yaml"
     home.mkdir(parents=True, exist_ok=True)
-    workspace.write_text(json.dumps(_workspace()))
+    workspace.write_text(json.dumps(workspace_of()))
     with services(home=home, state_url=database, read_only=read_only, daemon=False, workspace=workspace) as running:
         yield Site(int(running.url.rpartition(":")[2]), database, workspace)
 
 
-def _workspace(module: str = "tests.integration.webserver_tiny.definitions") -> dict[str, Any]:
+def workspace_of(module: str = "tests.integration.webserver_tiny.definitions") -> dict[str, Any]:
     location = {"module_name": module, "working_directory": str(PROJECT_ROOT), "location_name": "opsguard"}
     return {"load_from": [{"python_module": location}]}

@@ -1,0 +1,3 @@
+"""A code location that cannot be loaded."""
+
+raise ValueError("the settings name a watch twice")
