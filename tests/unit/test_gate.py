@@ -176,6 +176,18 @@ def test_what_has_become_eligible_since_does_not_matter() -> None:
     assert isinstance(asked(fresh=Fresh({"a": 0, "b": 0, "c": 9}), current=plan(targets=(Change("c"),))), Authorized)
 
 
+def test_a_later_op_of_the_run_is_asked_only_for_what_is_still_to_be_written() -> None:
+    """The first target was written by this run, so its facts have changed since; the second must still be as approved."""
+    written = Fresh({"a": 9, "b": 0})
+    assert refused(fresh=written)[0] is RefusalCode.STALE
+    assert isinstance(asked(fresh=written, remaining=(Change("b"),)), Authorized)
+    assert refused(fresh=Fresh({"a": 9, "b": 1}), remaining=(Change("b"),)) == (
+        RefusalCode.STALE,
+        f"plan {SHORT} is stale, nothing was written. b: expected 0, found 1. Report again",
+    )
+    assert isinstance(asked(fresh=Fresh({}), remaining=()), Authorized)
+
+
 def test_the_precheck_refuses_before_the_world_is_looked_at_again() -> None:
     early = {"flags": WRITE, "plan": plan(), "decision": decision(), "now": NOW}
     assert precheck(**early) is None

@@ -486,6 +486,16 @@ def test_equal_sizes_alone_prove_no_bytes_and_archive_nothing() -> None:
     assert action(truth) == ""
 
 
+@pytest.mark.parametrize("held", [99, 100])
+def test_a_person_who_resolved_an_attempt_is_named_as_its_proof(held: int) -> None:
+    truth = Truth(
+        outbound=(file("a.csv"),),
+        partner=(file("a.csv", held),),
+        attempts={"a.csv": (attempt(ReservationState.RESOLVED_SENT, content="a.csv"),)},
+    )
+    assert "he ledger proves that exactly these bytes were delivered by a person's resolution 3 h ago" in only(truth)[1]
+
+
 def test_equal_sizes_and_the_ledgers_proof_leave_only_the_archiving() -> None:
     truth = Truth(
         outbound=(file("a.csv"),),
