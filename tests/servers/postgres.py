@@ -34,28 +34,43 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     leave(home)
 
 
+@pytest.fixture(scope="session")
+def migrated_database(postgres_url: str) -> Iterator[str]:
+    """The name of a database at the newest revision: copying it is quicker than migrating each test's own."""
+    for url in _database(postgres_url):
+        StateStore.open(url).close()
+        yield str(parse_url(url).database)
+
+
 @pytest.fixture
-def database_url(postgres_url: str) -> Iterator[str]:
-    """An empty database of the test's own."""
+def empty_database_url(postgres_url: str) -> Iterator[str]:
+    """A database of the test's own that no store was ever opened on."""
     yield from _database(postgres_url)
 
 
 @pytest.fixture
-def other_database_url(postgres_url: str) -> Iterator[str]:
+def database_url(postgres_url: str, migrated_database: str) -> Iterator[str]:
+    """A store of the test's own, without a row in it."""
+    yield from _database(postgres_url, template=migrated_database)
+
+
+@pytest.fixture
+def other_database_url(postgres_url: str, migrated_database: str) -> Iterator[str]:
     """A second one."""
-    yield from _database(postgres_url)
-
-
-def _database(postgres_url: str) -> Iterator[str]:
-    name = f"opsguard_test_{secrets.token_hex(6)}"
-    with psycopg.connect(postgres_url, autocommit=True) as admin:
-        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    yield parse_url(postgres_url).set(drivername="postgresql", database=name).render_as_string(hide_password=False)
-    with psycopg.connect(postgres_url, autocommit=True) as admin:
-        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+    yield from _database(postgres_url, template=migrated_database)
 
 
 @pytest.fixture
 def state_store(database_url: str) -> Iterator[StateStore]:
     with StateStore.open(database_url) as store:
         yield store
+
+
+def _database(postgres_url: str, *, template: str = "template1") -> Iterator[str]:
+    name = f"opsguard_test_{secrets.token_hex(6)}"
+    made = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute(made)
+    yield parse_url(postgres_url).set(drivername="postgresql", database=name).render_as_string(hide_password=False)
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))

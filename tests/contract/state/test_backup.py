@@ -11,7 +11,6 @@ from guards.delivery.slot import Slot
 from guards.gate import Lease
 from resources.errors import ConfigurationError
 from resources.state import StateStore
-from tests.contract.state.test_history_is_kept import filled  # noqa: F401 (a fixture)
 from tests.contract.state.worlds import SCOPE, decide, plan, report
 
 
@@ -22,7 +21,7 @@ def empty(other_database_url):
 
 
 @pytest.fixture
-def file(filled, tmp_path):  # noqa: F811
+def file(filled, tmp_path):
     path = tmp_path / "state.jsonl"
     filled.backup(path)
     return path
@@ -37,7 +36,7 @@ def everything(store, folder):
     return lines[1:-1]
 
 
-def test_every_row_comes_back(filled, file, empty, tmp_path):  # noqa: F811
+def test_every_row_comes_back(filled, file, empty, tmp_path):
     restored = empty.restore(file)
     assert restored.counts["plans"] == restored.counts["ledger_slots"] == 1
     assert everything(empty, tmp_path) == everything(filled, tmp_path)
@@ -46,7 +45,7 @@ def test_every_row_comes_back(filled, file, empty, tmp_path):  # noqa: F811
     assert empty.first_seen("shelf", "one", ["b\0\udc80"]) == filled.first_seen("shelf", "one", ["b\0\udc80"])
 
 
-def test_a_restored_store_goes_on_where_the_other_stopped(filled, file, empty):  # noqa: F811
+def test_a_restored_store_goes_on_where_the_other_stopped(filled, file, empty):
     """No number, fence or sequence is given out twice, and the ledger is verified before it grants."""
     empty.restore(file)
     before = filled.decisions(plan("a.csv").digest)[0]
@@ -60,7 +59,7 @@ def test_a_restored_store_goes_on_where_the_other_stopped(filled, file, empty): 
     assert empty.ledger.verify().faults == ()
 
 
-def test_a_backup_is_whole_private_and_replaces_nothing(filled, file):  # noqa: F811
+def test_a_backup_is_whole_private_and_replaces_nothing(filled, file):
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     with pytest.raises(ConfigurationError, match="exists"):
         filled.backup(file)
@@ -69,7 +68,7 @@ def test_a_backup_is_whole_private_and_replaces_nothing(filled, file):  # noqa: 
     assert [each.name for each in file.parent.iterdir() if each.is_file()] == [file.name]
 
 
-def test_a_store_that_is_not_empty_is_not_restored_into(filled, file):  # noqa: F811
+def test_a_store_that_is_not_empty_is_not_restored_into(filled, file):
     with pytest.raises(ConfigurationError, match="not empty"):
         filled.restore(file)
 

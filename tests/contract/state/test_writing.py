@@ -1,32 +1,12 @@
 """Leases, journal and receipts: one writer per scope, and every change carries the newest fence."""
 
-from dataclasses import replace
-
 import pytest
 
 from guards.gate import Lease
-from guards.receipt import Receipt
 from guards.refusal import RefusalCode, Refused
 from resources.state import LeaseLost
 from tests.contract.state.test_plans import HOSTILE_NAMES
-from tests.contract.state.worlds import SCOPE, approved_and_leased, leased
-
-
-def receipt_of(authorization, subject="a.csv", **changes) -> Receipt:
-    made = Receipt(
-        guard="shelf",
-        watch="one",
-        plan_digest=authorization.plan_digest,
-        approval_id=authorization.approval_id,
-        approved_by=authorization.approved_by,
-        run_id=authorization.holder,
-        subject=subject,
-        action="send",
-        size_bytes=7,
-        sha256="ab" * 32,
-        evidence={"read_back": True},
-    )
-    return replace(made, **changes)
+from tests.contract.state.worlds import SCOPE, approved_and_leased, leased, receipt_of
 
 
 def test_one_run_holds_a_scope_and_the_others_hear_who_and_until_when(state_store):

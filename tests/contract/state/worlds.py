@@ -1,7 +1,7 @@
 """Small builders for the store's tests: a guard of three lines, its plans, and the way through the real gate."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 
@@ -12,6 +12,7 @@ from guards.decision import DecisionKind
 from guards.finding import Finding
 from guards.gate import Authorization, Authorized, Flags, Fresh, Lease, gate
 from guards.plan import Plan
+from guards.receipt import Receipt
 from guards.refusal import Refused
 from guards.requirement import Requirement
 from resources.state import StateStore
@@ -103,3 +104,20 @@ def by_hand(database_url: str, *statements) -> None:
         connection.execute("SET session_replication_role = replica")
         for statement in statements:
             connection.execute(statement)
+
+
+def receipt_of(authorization, subject="a.csv", **changes) -> Receipt:
+    made = Receipt(
+        guard="shelf",
+        watch="one",
+        plan_digest=authorization.plan_digest,
+        approval_id=authorization.approval_id,
+        approved_by=authorization.approved_by,
+        run_id=authorization.holder,
+        subject=subject,
+        action="send",
+        size_bytes=7,
+        sha256="ab" * 32,
+        evidence={"read_back": True},
+    )
+    return replace(made, **changes)

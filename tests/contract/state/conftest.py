@@ -1,0 +1,23 @@
+"""Fixtures of the store's contract."""
+
+import pytest
+
+from guards.delivery.outcome import delivered
+from guards.delivery.pins import Pins
+from guards.delivery.slot import Slot
+from tests.contract.state.worlds import approved_and_leased, receipt_of
+
+
+@pytest.fixture
+def filled(state_store):
+    """A store with a row in every table."""
+    authorization = approved_and_leased(state_store, "a.csv")
+    state_store.use_approval(authorization)
+    state_store.outcome(authorization, state_store.intend(authorization, subject="a.csv", step="place", detail={}), {"ok": True})
+    state_store.add_receipt(authorization, receipt_of(authorization))
+    held = state_store.ledger.reserve(Slot("partner-1", "p-1", "feed"), Pins({"name": "a\udc80\0"}), key="run-2")
+    grant = state_store.ledger.grant(held.reservation_id, authorization=authorization)
+    state_store.ledger.settle(grant, delivered({"size": 7}))
+    state_store.first_seen("shelf", "one", ["a.csv", "b\0\udc80"])
+    state_store.outbox.enqueue("k", {"text": "\udc80"})
+    return state_store

@@ -1,0 +1,85 @@
+"""The schema: what the migrations make is what the queries name, and a database of another time is refused."""
+
+import psycopg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import text
+
+import resources.state.migrations as migrations
+from resources.errors import ConfigurationError
+from resources.state import StateStore
+from resources.state.migrate import REVISION
+from resources.state.tables import SCHEMA, metadata
+
+
+def test_the_newest_revision_is_the_one_the_program_knows():
+    scripts = ScriptDirectory(str(next(iter(migrations.__path__))))
+    assert scripts.get_current_head() == REVISION
+
+
+def test_the_migrations_make_the_tables_that_the_queries_name(state_store):
+    def ours(entry, name, kind, _reflected, _compared):
+        return getattr(entry, "schema", None) == SCHEMA if kind == "table" else kind != "index"
+
+    with state_store.engine.connect() as connection:
+        context = MigrationContext.configure(
+            connection,
+            opts={
+                "version_table_schema": SCHEMA,
+                "include_schemas": True,
+                "include_object": ours,
+                "compare_server_default": False,
+            },
+        )
+        differences = [each for each in compare_metadata(context, metadata) if "alembic_version" not in str(each)]
+    assert differences == []
+
+
+def test_a_database_of_a_newer_program_is_refused(state_store, database_url):
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE opsguard.alembic_version SET version_num = '0999'")
+    with pytest.raises(ConfigurationError, match="newer OpsGuard"):
+        StateStore.open(database_url)
+
+
+def test_dagsters_tables_in_the_same_database_are_left_alone(empty_database_url):
+    """Dagster keeps its own alembic_version in schema public."""
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute("CREATE TABLE public.alembic_version (version_num varchar(32) PRIMARY KEY)")
+        connection.execute("INSERT INTO public.alembic_version VALUES ('dagsters')")
+    with StateStore.open(empty_database_url) as store, store.engine.connect() as connection:
+        assert connection.execute(text("SELECT version_num FROM public.alembic_version")).scalar_one() == "dagsters"
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(empty_database_url):
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute("CREATE SCHEMA opsguard")
+        connection.execute("CREATE TABLE opsguard.outbox (id int)")
+    with pytest.raises(Exception, match="already exists"):
+        StateStore.open(empty_database_url)
+    with psycopg.connect(empty_database_url) as connection:
+        tables = connection.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = 'opsguard'").fetchall()
+    assert tables == [("outbox",)]
+
+
+def test_a_user_without_privileges_on_the_server_keeps_a_ledger_too(empty_database_url, postgres_url):
+    """Managed servers do not let everybody ask for the system identifier: then a change of server is not noticed, all else works."""
+    from guards.delivery.pins import Pins
+    from guards.delivery.reservation import ReservationState
+    from tests.integration.state.children import SLOT
+
+    with psycopg.connect(empty_database_url, autocommit=True) as admin:
+        admin.execute("REVOKE EXECUTE ON FUNCTION pg_control_system(), pg_control_checkpoint() FROM PUBLIC")
+        admin.execute("DROP ROLE IF EXISTS opsguard_plain")
+        admin.execute("CREATE ROLE opsguard_plain LOGIN PASSWORD 'plain'")
+        database = admin.execute("SELECT current_database()").fetchone()[0]
+        admin.execute(psycopg.sql.SQL("GRANT CREATE ON DATABASE {} TO opsguard_plain").format(psycopg.sql.Identifier(database)))
+    host = empty_database_url.split("@", 1)[1]
+    with StateStore.open(f"postgresql://opsguard_plain:plain@{host}") as store:
+        assert store.ledger.reserve(SLOT, Pins({"a": 1}), key="k").state is ReservationState.PREPARED
+        assert store.ledger.verify().faults == ()
+    with psycopg.connect(empty_database_url, autocommit=True) as admin:
+        admin.execute("DROP OWNED BY opsguard_plain CASCADE")
+        admin.execute("DROP ROLE opsguard_plain")
