@@ -2,10 +2,10 @@
 
 import sys
 
-from bench import redelivery, relay
+from bench import commands, judging, redelivery, relay
 from bench.harness import main
 
-ROWS = (*relay.ROWS, *redelivery.ROWS)
+ROWS = (*relay.ROWS, *redelivery.ROWS, *judging.ROWS, *commands.ROWS)
 
 if __name__ == "__main__":
     sys.exit(main("bench.spool", ROWS))
