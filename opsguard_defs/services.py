@@ -24,8 +24,8 @@ from opsguard_defs.sandbox.layout import private_directory
 from resources.errors import ConfigurationError, Unreachable
 
 WORKSPACE: Final = PROJECT_ROOT / "workspace.yaml"
-LOAD_SECONDS: Final = 180.0
-"""12 to 17 s on two idle cores."""
+LOAD_SECONDS: Final = 300.0
+"""12 to 17 s on two idle cores; 100 s were seen on two cores shared by sixteen busy processes."""
 END_SECONDS: Final = 8.0
 """They need 3 s, longer with a run under way."""
 _LEFTOVER_SECONDS: Final = 3.0

@@ -39,7 +39,8 @@ class _AskedToEnd(BaseException):
 def main() -> int:
     parser = argparse.ArgumentParser(description="Owns the sandbox's servers. Started by `opsguard sandbox up`.")
     parser.add_argument("--home", type=Path, required=True)
-    parser.add_argument("--tied-to", type=int)
+    parser.add_argument("--tied-to", type=int, help="for status only: the tie itself is made by the parent")
+    parser.add_argument("--own-database", action="store_true", help="hold the embedded PostgreSQL of this home")
     given = parser.parse_args()
     os.umask(0o077)
     layout = Layout(given.home)
@@ -54,7 +55,7 @@ def main() -> int:
     os.truncate(handle, 0)
     os.write(handle, json.dumps(_myself().as_json()).encode())
     try:
-        keep(layout, tied_to=given.tied_to)
+        keep(layout, tied_to=given.tied_to, own_database=given.own_database)
     except _AskedToEnd:
         return 0
     except OpsGuardError as error:
@@ -63,7 +64,7 @@ def main() -> int:
     return 0
 
 
-def keep(layout: Layout, *, tied_to: int | None) -> None:
+def keep(layout: Layout, *, tied_to: int | None, own_database: bool) -> None:
     """Returns when the home is gone. Raises OpsGuardError when a server does not start."""
     starting: list[Starting] = []
     try:
@@ -71,7 +72,8 @@ def keep(layout: Layout, *, tied_to: int | None) -> None:
         for kind in SERVERS:
             starting.append(Starting.begin(layout, kind, port=ports.get(kind.name, 0)))  # noqa: PERF401 - a signal stops those so far
         _make_places(layout)
-        _open_database(layout)
+        if own_database:
+            _open_database(layout)
         started = [one.wait() for one in starting]
         write_ports(layout, {one.server.name: one.server.port for one in started})
         _announce(layout, started, tied_to=tied_to)

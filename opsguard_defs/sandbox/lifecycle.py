@@ -131,12 +131,14 @@ class Sandbox:
 
     def _spawn(self, output: IO[bytes], *, tied: bool) -> subprocess.Popen[bytes]:
         arguments: list[object] = ["--home", self.home]
+        if not os.environ.get("OPSGUARD_STATE_URL", "").strip():
+            arguments.append("--own-database")
         if tied:
             command = module_command("opsguard_defs.sandbox.keeper", *arguments, "--tied-to", os.getpid())
-            return start_tied(command, env=module_environment(), output=output, new_session=True)
+            return start_tied(command, env=_bare_environment(), output=output, new_session=True)
         return subprocess.Popen(
             module_command("opsguard_defs.sandbox.keeper", *arguments),
-            env=module_environment(),
+            env=_bare_environment(),
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -166,6 +168,12 @@ class Sandbox:
             if path.exists():
                 found[kind.name] = path.read_text(encoding="ascii").strip()
         return found
+
+
+def _bare_environment() -> dict[str, str]:
+    """What Python and its programs need. The keeper lives on: the passwords of the shell that started it must not live on in it."""
+    kept = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "OPSGUARD_POSTGRES_GRACE_SECONDS")
+    return {name: value for name, value in module_environment().items() if name in kept or name.startswith(("PYTHON", "LC_"))}
 
 
 def _until(condition: Callable[[], bool], *, seconds: float) -> bool:

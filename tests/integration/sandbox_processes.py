@@ -22,7 +22,7 @@ def processes_of(home: Path) -> dict[int, str]:
     return found
 
 
-def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 60.0) -> None:
+def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for: {what}"

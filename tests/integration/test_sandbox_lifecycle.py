@@ -307,6 +307,15 @@ def test_a_server_that_cannot_start_is_named_with_what_it_said(
     wait_until_gone(sandbox.home)
 
 
+def test_the_secrets_of_the_shell_that_started_it_do_not_live_on_in_it(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary-1")
+    monkeypatch.setenv("OPSGUARD_SPOOL_ACME_SOURCE_PASSWORD", "canary-2")
+    monkeypatch.setenv("OPSGUARD_STATE_URL", "postgresql://u:canary-3@127.0.0.1:1/x")
+    running = sandbox.up()
+    for process in [running.keeper, *(server.process for server in running.servers)]:
+        assert b"canary" not in Path(f"/proc/{process.pid}/environ").read_bytes()
+
+
 def test_env_without_a_sandbox_says_how_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(Unreachable, match="opsguard sandbox up"):
         Sandbox(tmp_path / "home").env()
