@@ -68,7 +68,7 @@ def report_json(result: "ReportResult") -> dict[str, Any]:
             "state": str(result.stored.state),
             "targets": list(result.stored.targets),
         },
-        "findings": [dict(finding) for finding in result.findings],
+        "findings": [{key: finding[key] for key in ("subject", "verdict", "note", "facts")} for finding in result.findings],
         "counts": dict(result.counts),
         "gaps": result.gaps,
         "run_id": result.run_id,

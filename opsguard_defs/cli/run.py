@@ -21,8 +21,9 @@ COMPLETION: Final = "_OPSGUARD_COMPLETE"
 
 
 def _for_operators(record: logging.LogRecord) -> bool:
-    """Dagster's own warnings are for those who write definitions."""
-    return not record.name.startswith("dagster.") or record.levelno >= logging.ERROR
+    """Dagster's own warnings are for those who write definitions; paramiko logs a traceback for what we say in a sentence."""
+    floor = {"dagster": logging.ERROR, "paramiko": logging.CRITICAL}.get(record.name.partition(".")[0], logging.NOTSET)
+    return record.levelno >= floor or _is_debugging()
 
 
 class _Escaped(logging.Formatter):
@@ -111,10 +112,14 @@ def _foreign(error: Exception) -> int:
 
 
 def _debug_traceback() -> bool:
-    if os.environ.get("OPSGUARD_DEBUG", "") in {"", "0"}:
+    if not _is_debugging():
         return False
     traceback.print_exc(file=sys.stderr)
     return True
+
+
+def _is_debugging() -> bool:
+    return os.environ.get("OPSGUARD_DEBUG", "") not in {"", "0"}
 
 
 def _log_traceback() -> Path:

@@ -161,7 +161,7 @@ def trouble(sandbox: Sandbox, kind: str) -> tuple[str, list[tuple[str, str]], di
         case "another host key":
             return "sftp_demo", [("partner_known_hosts = ", key)], {}, "SHA256:"
         case "unknown host key":
-            return "sftp_demo", [(f"{sandbox.home}/sandbox/known_hosts", "/dev/null")], {}, "SHA256:"
+            return "sftp_demo", [(f"{sandbox.home}/sandbox/known_hosts", __file__)], {}, "SHA256:"
         case "certificate":
             return "ftps_demo", [(f'partner_ca_file = "{sandbox.home}/sandbox/identity/ca.crt"', "")], {}, "certificate"
     raise AssertionError(kind, sftp)
