@@ -9,47 +9,17 @@ import re
 import socket
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from resources.errors import ConfigurationError, NotObserved, OpsGuardError, Transient, Unreachable
 from resources.file_servers.connect import Patience, dial, hang_up, shown
 from resources.file_servers.endpoint import Endpoint
 from resources.file_servers.ftp_data import DataConnection
-from resources.file_servers.names import decoded, encoded
+from resources.file_servers.ftp_reply import NoReply, Reply, extended_port, passive_port, read_reply
+from resources.file_servers.names import encoded
 
-_MOST_REPLY_LINES: Final = 1000
 _FULL: Final = re.compile(r"too many|maximum number|max(imum)? .*(clients|connections|users)|try (again )?later", re.IGNORECASE)
 """ProFTPD and Serv-U refuse a login with 530 when only their connection table is full."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """One reply. `lines` hold names as exact bytes in text (PEP 383); `code` is three digits."""
-
-    code: int
-    lines: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        return " ".join(line.strip() for line in self.lines)
-
-    @property
-    def begins(self) -> bool:
-        return self.code // 100 == 1
-
-    @property
-    def done(self) -> bool:
-        return self.code // 100 == 2
-
-    @property
-    def passing(self) -> bool:
-        """4xx: may pass by itself."""
-        return self.code // 100 == 4
-
-    @property
-    def not_understood(self) -> bool:
-        return self.code in (500, 501, 502, 503, 504)
 
 
 class FtpControl(ftplib.FTP):
@@ -110,7 +80,9 @@ class FtpControl(ftplib.FTP):
         assert self.sock is not None
         self.sock.settimeout(self.patience.stall_seconds if seconds is None else seconds)
         try:
-            return self._read_reply()
+            return read_reply(self.getline)
+        except NoReply as error:
+            raise Unreachable(self.sentence(f"{shown(str(error))}: is this an FTP server?")) from None
         except (OSError, EOFError) as error:
             raise self.broken(error) from None
         except ftplib.Error:
@@ -243,37 +215,16 @@ class FtpControl(ftplib.FTP):
         if self._extended_passive:
             reply = self.ask("EPSV")
             if reply.code == 229:
-                return self._port(r"\((?P<mark>[!-~])(?P=mark)(?P=mark)(?P<port>\d{1,5})(?P=mark)\)", reply)
+                return self._port(extended_port(reply), reply)
             if reply.passing:
                 raise self.refused(reply, "")
             self._extended_passive = False
         reply = self.ask("PASV")
         if reply.code != 227:
             raise self.refused(reply, "the server offers no passive data connections, and no others are made")
-        return self._port(r"\d{1,3}(?:,\d{1,3}){3},(?P<high>\d{1,3}),(?P<low>\d{1,3})", reply)
+        return self._port(passive_port(reply), reply)
 
-    def _port(self, pattern: str, reply: Reply) -> int:
-        found = re.search(pattern, reply.text)
-        if found is not None:
-            parts = found.groupdict()
-            port = int(parts["port"]) if "port" in parts else int(parts["high"]) * 256 + int(parts["low"])
-            if 0 < port < 65536:
-                return port
-        raise NotObserved(self.sentence(f'"{self.said(reply)}" names no port: the server is not usable'))
-
-    def _read_reply(self) -> Reply:
-        """RFC 959 4.2: `nnn text`, or `nnn-text`, any lines, `nnn text`."""
-        first = self.getline()
-        if not re.match(r"[1-5]\d\d(?:[ -]|\Z)", first):
-            raise Unreachable(self.sentence(f'"{shown(first)}" is no FTP reply: is this an FTP server?'))
-        code, lines = first[:3], [first[4:]]
-        if first[3:4] == "-":
-            while True:
-                line = self.getline()
-                if len(lines) >= _MOST_REPLY_LINES:
-                    raise Unreachable(self.sentence("the server's reply does not end: is this an FTP server?"))
-                ends = line[:3] == code and line[3:4] != "-"
-                lines.append(line[4:] if ends else line)
-                if ends:
-                    break
-        return Reply(int(code), tuple(decoded(line.encode("latin-1")) for line in lines))
+    def _port(self, port: int | None, reply: Reply) -> int:
+        if port is None:
+            raise NotObserved(self.sentence(f'"{self.said(reply)}" names no port: the server is not usable'))
+        return port

@@ -15,7 +15,8 @@ from guards.spool.listing import Entry, Listing
 from resources.errors import Transient
 from resources.file_servers import list_rows, mlsd
 from resources.file_servers.connect import shown
-from resources.file_servers.ftp_control import FtpControl, Reply
+from resources.file_servers.ftp_control import FtpControl
+from resources.file_servers.ftp_reply import Reply
 from resources.file_servers.mlsd import Passed, Unparsable
 from resources.file_servers.names import checked_directory, decoded
 

@@ -5,11 +5,13 @@ default is honest behaviour. `storms`, `hangs` and `closes` work on any command.
 """
 
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from pydantic import SecretStr
@@ -71,6 +73,10 @@ class Faults:
     """Offers MLSD and MLST."""
     features: tuple[str, ...] = ()
     hash_answer: str = ""
+    tls_files: tuple[Path, Path] | None = None
+    """Certificate and key: AUTH TLS works."""
+    tls_cut: bool = False
+    """Data connections end without the TLS close."""
     storms: dict[str, int] = field(default_factory=dict)
     """Command to how many times it gets 451 (421 for USER) first."""
     hangs: frozenset[str] = frozenset()
@@ -88,9 +94,11 @@ class FaultyFtp:
     """Every command line but PASS, and `connect` for each connection."""
 
     def endpoint(self, **profile: object) -> Endpoint:
+        tls = self.faults.tls_files
         return Endpoint(
             side="partner",
-            scheme="ftp",
+            scheme="ftps" if tls else "ftp",
+            ca_file=tls[0] if tls else None,
             host="127.0.0.1",
             port=self.port,
             user=USER,
@@ -141,6 +149,7 @@ class _Session:
         self.passive: socket.socket | None = None
         self.ascii = True
         self.renaming = b""
+        self.context: ssl.SSLContext | None = None
 
     def run(self) -> None:
         self.server.record.append("connect")
@@ -171,6 +180,35 @@ class _Session:
             self.say("502 Not here")
         else:
             action(argument)
+
+    def do_auth(self, _: bytes) -> None:
+        if self.faults.tls_files is None:
+            self.say("502 Not here")
+            return
+        self.say("234 Go on")
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(*self.faults.tls_files)
+        self.connection = self._secured(self.connection)
+        self.lines = self.connection.makefile("rb")
+
+    def do_pbsz(self, _: bytes) -> None:
+        self.say("200 OK")
+
+    do_prot = do_pbsz
+
+    def _secured(self, connection: socket.socket) -> socket.socket:
+        if self.context is None:
+            return connection
+        secured = self.context.wrap_socket(connection, server_side=True)
+        self.open_sockets.append(secured)
+        return secured
+
+    def end(self, connection: socket.socket) -> None:
+        """The data connection's orderly end, or what looks like one without TLS."""
+        if isinstance(connection, ssl.SSLSocket) and not self.faults.tls_cut:
+            with suppress(OSError):
+                connection.unwrap()
+        connection.close()
 
     def do_user(self, _: bytes) -> None:
         self.say("331 Password?")
@@ -227,7 +265,7 @@ class _Session:
         connection, _ = self.passive.accept()
         self.passive.close()
         self.open_sockets.append(connection)
-        return connection
+        return self._secured(connection)
 
     def do_list(self, _: bytes) -> None:
         self._listing(
@@ -252,7 +290,7 @@ class _Session:
                 connection.sendall(b"-rw-r--r--    1 ftp      ftp             1 Jan 02  2026 feed.csv\r\n" * 1000)
             content = b"".join(row + b"\r\n" for row in rows[: self.faults.list_rows_cut])
             connection.sendall(content if self.faults.list_raw is None else self.faults.list_raw)
-        connection.close()
+        self.end(connection)
         self.ascii = self.ascii or self.faults.ascii_after_listing
         if not self.faults.list_end:
             raise _Closed
@@ -302,7 +340,7 @@ class _Session:
                 raise _Closed
             if faults.retr_cut_at is not None:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        connection.close()
+        self.end(connection)
         self.say("426 Cut" if faults.retr_cut_at is not None else "226 Transfer complete.")
 
     def do_stor(self, argument: bytes) -> None:

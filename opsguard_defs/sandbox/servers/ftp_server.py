@@ -13,9 +13,11 @@ Each line of the log is one JSON object {"at", "event", "user", "path", "to", "b
 
 import argparse
 import ctypes
+import errno
 import json
 import logging
 import signal
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyftpdlib.authorizers import DummyAuthorizer
-from pyftpdlib.handlers import FTPHandler, TLS_FTPHandler
+from pyftpdlib.handlers import DTPHandler, FTPHandler, TLS_DTPHandler, TLS_FTPHandler
 from pyftpdlib.servers import FTPServer
 
 from opsguard_defs.sandbox.servers.certificate import write_self_signed
@@ -48,11 +50,29 @@ class AccessLog:
             log.write(json.dumps(line) + "\n")
 
 
-class LoggedSession(FTPHandler):  # type: ignore[misc]  # the library has no types
+class ResettableData(DTPHandler):  # type: ignore[misc]  # the library has no types
+    """An upload that the client reset did not end: the library alone would answer 226 and count it as whole."""
+
+    def handle_close(self) -> None:
+        error = sys.exc_info()[1]  # the library calls this while it handles the error of its `recv`
+        reset = error is not None and error.args[:1] == (errno.ECONNRESET,)
+        if reset and self.receive and not self._closed:
+            self._resp = ("426 Connection reset; transfer aborted.", logging.getLogger("pyftpdlib").debug)
+            self.close()
+        else:
+            super().handle_close()
+
+
+class ResettableTlsData(TLS_DTPHandler, ResettableData):  # type: ignore[misc]
+    """The same behind TLS."""
+
+
+class LoggedSession(FTPHandler):  # type: ignore[misc]
     """One client. Names are bytes that need not be UTF-8: they go through unchanged (PEP 383), as on a real Unix server."""
 
     access_log = AccessLog(None)
     banner = "OpsGuard sandbox FTP server"
+    dtp_handler = ResettableData
     unicode_errors = "surrogateescape"
     timeout = IDLE_SECONDS
     max_login_attempts = 3
@@ -96,6 +116,7 @@ class LoggedSession(FTPHandler):  # type: ignore[misc]  # the library has no typ
 class ExplicitTlsSession(LoggedSession, TLS_FTPHandler):  # type: ignore[misc]
     """AUTH TLS first, PROT P before any data."""
 
+    dtp_handler = ResettableTlsData
     tls_control_required = True
     tls_data_required = True
 

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from guards.spool.listing import EntryType, TimeSource
+from opsguard_defs.sandbox.servers.certificate import write_self_signed
 from resources.errors import NotObserved, OutcomeUnknown, Rejected, Transient, Unreachable, UntrustedServer
 from resources.file_servers import open_server
 from resources.file_servers.connect import Patience
@@ -13,7 +16,9 @@ from resources.file_servers.interface import Reader, Writer
 from tests.servers.authorization import authorized
 from tests.servers.ftp_faults import PASSWORD, Faults, FaultyFtp, faulty_ftp
 
-QUICK = Patience(connect_seconds=5, stall_seconds=0.5, settle_seconds=1, attempts=3, first_pause_seconds=0.01)
+QUICK = Patience(connect_seconds=20, stall_seconds=20, settle_seconds=20, attempts=3, first_pause_seconds=0.01)
+IMPATIENT = replace(QUICK, stall_seconds=0.5, settle_seconds=0.5)
+"""Only where the server is meant to say nothing: on a busy machine an honest answer may take longer."""
 CEILING = 10**9
 FEED = b"0123456789" * 100_000
 
@@ -31,12 +36,12 @@ def start() -> Iterator[Start]:
         yield one
 
 
-def reading(server: FaultyFtp, **profile: object) -> AbstractContextManager[Reader]:
-    return open_server(server.endpoint(**profile), patience=QUICK).reader()
+def reading(server: FaultyFtp, *, patience: Patience = QUICK, **profile: object) -> AbstractContextManager[Reader]:
+    return open_server(server.endpoint(**profile), patience=patience).reader()
 
 
-def writing(server: FaultyFtp) -> AbstractContextManager[Writer]:
-    return open_server(server.endpoint(), patience=QUICK).writer(authorized(), scope="spool/acme", directories=("/inbox",))
+def writing(server: FaultyFtp, *, patience: Patience = QUICK) -> AbstractContextManager[Writer]:
+    return open_server(server.endpoint(), patience=patience).writer(authorized(), scope="spool/acme", directories=("/inbox",))
 
 
 def blocks(data: bytes = FEED, size: int = 256 * 1024) -> Iterator[bytes]:
@@ -157,6 +162,22 @@ def test_a_server_that_offers_mlsd_is_asked_for_it(start: Start) -> None:
     assert row.time_source is TimeSource.LIST
 
 
+@pytest.mark.parametrize("machine", [False, True])
+def test_a_listing_whose_tls_was_cut_is_incomplete_although_226_came(start: Start, tmp_path: Path, machine: bool) -> None:
+    """Who sits between can end the TCP stream early; only the TLS close cannot be forged. The server itself believes all was sent."""
+    write_self_signed(cert=tmp_path / "cert.pem", key=tmp_path / "key.pem")
+    server = start({b"feed.csv": b"12345"}, tls_files=(tmp_path / "cert.pem", tmp_path / "key.pem"), machine=machine)
+    with reading(server) as session:
+        assert session.list("/inbox", limit=100).is_complete
+        assert b"".join(session.read("/inbox", "feed.csv", ceiling_bytes=CEILING)) == b"12345"
+        server.faults.tls_cut = True
+        assert "TLS connection ended without a close" in session.list("/inbox", limit=100).incomplete
+        assert b"".join(session.read("/inbox", "feed.csv", ceiling_bytes=CEILING)) == b"12345", "SIZE proves the end"
+        server.faults.size_refused = "550 No"
+        with pytest.raises(Transient, match="it was cut"):
+            list(session.read("/inbox", "feed.csv", ceiling_bytes=CEILING))
+
+
 # One name
 
 
@@ -226,7 +247,7 @@ def test_a_cut_download_is_transient_and_the_session_goes_on(start: Start, at: i
 
 def test_a_download_that_stalls_is_given_up(start: Start) -> None:
     server = start({b"feed.csv": FEED}, retr_stalls_at=1000)
-    with reading(server) as session, pytest.raises(Unreachable, match=r"no answer in 0\.5 s"):
+    with reading(server, patience=IMPATIENT) as session, pytest.raises(Unreachable, match=r"no answer in 0\.5 s"):
         list(session.read("/inbox", "feed.csv", ceiling_bytes=CEILING))
 
 
@@ -262,7 +283,7 @@ def test_a_short_storm_is_weathered_and_a_long_one_is_bounded(start: Start, comm
 @pytest.mark.parametrize("command", ["USER", "PASS", "FEAT", "CWD", "EPSV", "LIST"])
 def test_a_server_that_hangs_is_given_up_once_and_named(start: Start, command: str) -> None:
     server = start({b"feed.csv": b""}, hangs=frozenset({command}))
-    with pytest.raises(Unreachable, match="partner") as raised, reading(server) as session:
+    with pytest.raises(Unreachable, match="partner") as raised, reading(server, patience=IMPATIENT) as session:
         session.list("/inbox", limit=100)
     assert not isinstance(raised.value, Transient)
     assert server.record.count("connect") == 1
@@ -422,7 +443,7 @@ def test_a_reply_lost_after_the_last_byte_is_unknown(start: Start) -> None:
 
 def test_an_upload_that_stalls_is_given_up_as_unknown(start: Start) -> None:
     server = start(stor_stalls_at=1000)
-    with writing(server) as session, pytest.raises(OutcomeUnknown, match="no answer"):
+    with writing(server, patience=IMPATIENT) as session, pytest.raises(OutcomeUnknown, match="no answer"):
         session.write("/inbox", "feed.csv", blocks(FEED * 40))
 
 
