@@ -49,7 +49,7 @@ class SpoolWorld:
     """64 hex digits, of the bytes read from the spool."""
     partner_sha256: Mapping[str, str] = field(default_factory=dict)
     first_seen: Mapping[str, datetime] = field(default_factory=dict)
-    """When a report of ours first saw the name, database clock."""
+    """When an earlier look of ours first saw the name, database clock; what is seen for the first time now is not in it."""
     attempts: Mapping[str, tuple[Attempt, ...]] = field(default_factory=dict)
     """From the ledger, oldest first."""
 

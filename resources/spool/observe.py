@@ -9,7 +9,8 @@ from guards.spool.listing import Entry
 from guards.spool.policy import SpoolPolicy
 from guards.spool.questions import Questions, open_questions
 from guards.spool.world import SpoolWorld
-from resources.errors import NotObserved
+from resources.errors import NotObserved, Transient
+from resources.file_servers.connect import PATIENCE
 from resources.file_servers.interface import Reader
 from resources.progress import Progress, silent
 from resources.spool.memory import attempts
@@ -64,13 +65,14 @@ def look(sides: OpenSides, state: StateStore, *, policy: SpoolPolicy, progress: 
     partner = sides.partner.list(route.partner.directory, limit=policy.listing_limit)
     progress("listed", 3, 3)
     versions = {_version(entry): entry.name for entry in outbound}
+    began_at = state.now()
     first_seen = state.first_seen("spool", route.name, versions)
     return SpoolWorld(
         observed_at=state.now(),
         outbound=outbound,
         archive=archive,
         partner=partner,
-        first_seen={name: first_seen[version] for version, name in versions.items()},
+        first_seen={name: at for version, name in versions.items() if (at := first_seen[version]) < began_at},
         attempts=attempts(state, route, set(versions.values())),
     )
 
@@ -148,9 +150,19 @@ def _hash(
 
 
 def hash_of(reader: Reader, directory: str, name: str, *, ceiling_bytes: int, moved: Callable[[], None] = nothing_moves) -> str:
-    """SHA-256 of the bytes as read from the server, never of what the server says about itself."""
-    seen = hashlib.sha256()
-    for block in reader.read(directory, name, ceiling_bytes=ceiling_bytes):
-        seen.update(block)
-        moved()
-    return seen.hexdigest()
+    """SHA-256 of the bytes as read from the server, never of what the server says about itself. A feed that is cut on the way is read
+    again from its first byte; opening it has the session's own attempts."""
+    attempt = 1
+    while True:
+        seen, began = hashlib.sha256(), False
+        try:
+            for block in reader.read(directory, name, ceiling_bytes=ceiling_bytes):
+                began = True
+                seen.update(block)
+                moved()
+            return seen.hexdigest()
+        except Transient:
+            if not began or attempt >= PATIENCE.attempts:
+                raise
+        time.sleep(PATIENCE.pause_after(attempt))
+        attempt += 1

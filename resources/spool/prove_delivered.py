@@ -8,7 +8,7 @@ from guards.spool.checks import LOOK_BY_HAND, partner_bytes_match
 from guards.spool.planning import SpoolTarget
 from guards.spool.ruling import SpoolAction
 from guards.spool.world import Attempt
-from resources.errors import NotObserved
+from resources.errors import NotObserved, Unreachable
 from resources.spool.memory import attempts
 from resources.spool.plans import restored, spool_targets
 from resources.spool.proof import prove
@@ -32,7 +32,10 @@ def prove_delivered(route: SpoolRoute, state: StateStore, *, plan: str, names: C
     def look(opened: OpenSides) -> list[CheckOutcome]:
         return [_proven(opened, route, target, was_sent=_was_sent(target, sent)) for target in targets]
 
-    outcomes = observing(sides_of(route), look)
+    try:
+        outcomes = observing(sides_of(route), look) if targets else []
+    except Unreachable as error:
+        return CheckOutcome(NAME, False, f"The partner could not be looked at after sending: {error}. {LOOK_BY_HAND}")
     failed = [outcome for outcome in outcomes if not outcome.passed]
     if failed:
         more = f" And {len(failed) - 1} more." if len(failed) > 1 else ""

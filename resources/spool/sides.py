@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from guards.canonical import Json
-from resources.errors import Transient, Unreachable
 from resources.file_servers import open_server
-from resources.file_servers.connect import retrying
 from resources.file_servers.interface import FileServer, Reader
 from resources.spool.route import SpoolRoute
 
@@ -64,14 +62,6 @@ def open_readers(sides: Sides) -> Iterator[OpenSides]:
 
 
 def observing(sides: Sides, work: Callable[[OpenSides], Result]) -> Result:
-    """`work` on fresh readers; done again, whole, on fresh connections when one is cut in the middle (connecting has its own attempts)."""
-
-    def once() -> Result:
-        with ExitStack() as stack:
-            try:
-                opened = stack.enter_context(open_readers(sides))
-            except Transient as error:
-                raise Unreachable(str(error)) from error
-            return work(opened)
-
-    return retrying(once, side=f"spool/{sides.route.name}")
+    """`work` on fresh readers. What only looks is asked again by the sessions themselves: a second loop here would multiply the waiting."""
+    with open_readers(sides) as opened:
+        return work(opened)

@@ -24,6 +24,8 @@ from guards.finding import Finding
 from guards.gate import Flags
 from guards.refusal import Refused
 from guards.spool.policy import SpoolPolicy
+from resources.file_servers import open_server
+from resources.file_servers.connect import Patience
 from resources.file_servers.endpoint import Endpoint, Profile
 from resources.spool.apply import SpoolApply
 from resources.spool.prove_delivered import prove_delivered
@@ -36,6 +38,8 @@ from tests.servers.peer import Folder, Peer
 
 OLD_MINUTES = 180
 """Older than the SLA of an hour."""
+QUICK = Patience(connect_seconds=5, stall_seconds=1, settle_seconds=1, first_pause_seconds=0.01)
+"""For servers that hang on purpose."""
 WRITE = Flags(dry_run=False, auto_remediate=True)
 
 
@@ -228,6 +232,13 @@ def place(
         nightly_cron="30 5 * * *",
     )
     return Place(store, route, spool, archive, inbox, partner.log, source.log)
+
+
+def at_partner(world: Place, endpoint: Endpoint, *, patience: Patience = QUICK, sides: bool = True) -> Place:
+    """The same watch with a partner that misbehaves and has no disk; `patience` is the partner's."""
+    route = replace(world.route, partner=endpoint)
+    made = Sides(route, open_server(route.source), open_server(endpoint, patience=patience)) if sides else None
+    return replace(world, route=route, sides=made)
 
 
 def with_profile(endpoint: Endpoint, **profile: object) -> Endpoint:
