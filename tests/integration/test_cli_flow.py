@@ -147,7 +147,7 @@ def trouble(sandbox: Sandbox, kind: str) -> tuple[str, list[tuple[str, str]], di
     """(watch, replaced settings, environment, what the sentence must hold)."""
     running = sandbox.status()
     assert running is not None
-    ftp, sftp = running.server("partner_ftp"), running.server("partner_sftp")
+    ftp = running.server("partner_ftp")
     with socket.create_server(("127.0.0.1", 0)) as closing:
         nobody = closing.getsockname()[1]
     key = f'partner_host_key = "SHA256:{"A" * 43}"\npartner_known_hosts = '
@@ -164,7 +164,7 @@ def trouble(sandbox: Sandbox, kind: str) -> tuple[str, list[tuple[str, str]], di
             return "sftp_demo", [(f"{sandbox.home}/sandbox/known_hosts", __file__)], {}, "SHA256:"
         case "certificate":
             return "ftps_demo", [(f'partner_ca_file = "{sandbox.home}/sandbox/identity/ca.crt"', "")], {}, "certificate"
-    raise AssertionError(kind, sftp)
+    raise AssertionError(kind)
 
 
 @pytest.mark.parametrize(
@@ -188,9 +188,9 @@ def test_a_side_that_cannot_be_observed_is_exit_5_and_no_verdict(
 
     doctor = opsguard("doctor", "--json", **settings, **environ)
     assert doctor.code == 5
-    broken = [one for one in doctor.objects if one["health"] == "unreachable"]
-    assert [one["where"] for one in broken] == [f"spool/{watch}"] * len(broken)
-    assert broken
+    broken = {one["where"] for one in doctor.objects if one["health"] == "unreachable"}
+    assert f"spool/{watch}" in broken
+    assert broken <= {f"spool/{watch}", "spool/mixed_demo"}, "mixed_demo shares the SFTP partner; nobody else may be blamed"
 
 
 def test_one_watch_out_of_reach_does_not_hide_the_others(opsguard: Command, sandbox: Sandbox, tmp_path: Path) -> None:
