@@ -37,6 +37,7 @@ _SETTINGS: Final = {
     "unix_socket_directories": "",
     "max_connections": "100",
     "shared_buffers": "64MB",
+    "search_path": "public",  # "$user" would be our schema: Dagster's unqualified tables belong into public
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_min_messages": "warning",

@@ -27,7 +27,8 @@ POLL_SECONDS: Final = 0.25
 RESTARTS: Final = 5
 RESTART_WINDOW_SECONDS: Final = 60.0
 """A server that falls over more often than this has a full disk or a broken one: clients are told instead."""
-STOP_SECONDS: Final = 30.0
+STOP_SECONDS: Final = 10.0
+"""PostgreSQL 18 forgets a fast shutdown that reaches it during crash recovery; the immediate one that follows loses nothing."""
 
 
 def keep(home: Path, *, grace_seconds: float, answer: TextIO) -> None:

