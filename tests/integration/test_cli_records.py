@@ -195,3 +195,37 @@ def test_waiting_alerts_are_listed_and_sent_to_the_log_without_slack(opsguard: C
     assert sent.code == 0
     assert "\x1b" not in sent.out + sent.err
     assert opsguard("alerts", "--json").objects[0] == {"counts": {"sent": 1}, "waiting": [], "in_doubt": []}
+
+
+def test_a_backup_goes_into_an_empty_state_and_nowhere_else(opsguard: Command, state_store: StateStore, tmp_path: Path) -> None:
+    """Into the embedded database of another home, without any other program."""
+    stored = state_store.record_report(plan(target()), run_id="run-1", overrides={})
+    opsguard("approve", stored.digest, "--by", "Ada")
+    made = opsguard("state", "backup", "all.jsonl", "--json")
+
+    assert made.code == 0, made.err
+    assert (tmp_path / "all.jsonl").stat().st_mode & 0o077 == 0
+    assert opsguard("state", "backup", "all.jsonl").code == 2, "a file that exists is not replaced"
+    assert opsguard("state", "restore", "all.jsonl").code == 2, "the store is not empty"
+    elsewhere = {"OPSGUARD_HOME": str(tmp_path / "elsewhere"), "OPSGUARD_STATE_URL": ""}
+    restored = opsguard("state", "restore", "all.jsonl", "--json", **elsewhere)
+    assert restored.code == 0, restored.err
+    assert restored.objects[0]["sha256"] == made.objects[0]["sha256"]
+    assert [p["state"] for p in opsguard("plans", "--json", **elsewhere).objects] == ["approved"]
+    assert opsguard("ledger", "verify", **elsewhere).code == 0
+
+
+def test_the_ledger_is_shown_and_bad_slots_are_refused(opsguard: Command) -> None:
+    assert opsguard("ledger", "status", "--json").objects[0]["counts"] == {}
+    assert opsguard("ledger", "show", "partner-0123456789abcdef", "--json").objects == []
+    refused = opsguard("ledger", "show", "a:b:c:d")
+    assert refused.code == 2
+    assert "customer:period:kind" in refused.err
+
+
+def test_pruning_keeps_what_is_young(opsguard: Command, state_store: StateStore) -> None:
+    stored = state_store.record_report(plan(target()), run_id="run-1", overrides={})
+
+    assert opsguard("state", "prune", "--json").objects == [{"days": 90, "reports": 0, "plans": 0, "alerts": 0}]
+    assert opsguard("state", "prune", "--days", "0").code == 2
+    assert opsguard("plans", "show", stored.digest).code == 0
