@@ -179,9 +179,12 @@ def gate(
         )
     if lease is None or lease.scope != plan_scope_key(plan.guard, plan.watch) or now >= lease.expires_at:
         return Refused(RefusalCode.BUSY, f"another run is writing {plan.guard}/{plan.watch}: wait for it, then report again")
+    due = plan.targets if remaining is None else remaining
+    if not {target.subject for target in due} <= {target.subject for target in plan.targets}:
+        raise NotAuthorized("what remains to be written must be part of the approved plan")
     if fresh.incomplete:
         return Refused(RefusalCode.OBSERVATION_INCOMPLETE, f"could not observe completely: {fresh.incomplete}")
-    stale = mismatches(plan.targets if remaining is None else remaining, fresh.seen)
+    stale = mismatches(due, fresh.seen)
     if stale:
         more = f" (and {len(stale) - 1} more)" if len(stale) > 1 else ""
         return Refused(

@@ -1,13 +1,12 @@
 """What the arrival sensor remembers of a spool: enough to tell that something deliverable is new or changed."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from guards.canonical import digest
 from guards.spool.listing import EntryType, Listing
-from guards.spool.names import unsafe_reason
+from guards.spool.names import is_deliverable, is_marker, unsafe_reason
 from guards.spool.policy import SpoolPolicy
 
 MOST_REMEMBERED: Final = 2_000
@@ -30,13 +29,12 @@ class Arrivals:
 
 def arrivals(listing: Listing, *, policy: SpoolPolicy) -> Arrivals:
     """Deliverable files only, whatever the order of the rows. A marker or a half-named file wakes nobody."""
-    pattern = re.compile(policy.deliverable_pattern)
     entries = {
         entry.name: digest([entry.name, entry.size_bytes, entry.modified_at.isoformat() if entry.modified_at else None])[:16]
         for entry in listing
         if entry.type is EntryType.FILE
         and not unsafe_reason(entry.name)
-        and not entry.name.endswith(policy.in_progress_suffixes)
-        and pattern.fullmatch(entry.name)
+        and not is_marker(entry.name, policy)
+        and is_deliverable(entry.name, policy)
     }
     return Arrivals(digest=digest(dict(entries)), entries=entries, incomplete=listing.incomplete)

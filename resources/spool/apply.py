@@ -15,6 +15,7 @@ from guards.gate import Authorization, Authorized, Flags, Fresh, Lease, gate, pr
 from guards.plan import Plan, plan_scope_key
 from guards.refusal import RefusalCode, Refused
 from guards.requirement import Target
+from guards.spool.case import incompleteness
 from guards.spool.listing import Listing
 from guards.spool.planning import SpoolTarget
 from guards.spool.policy import SpoolPolicy
@@ -137,7 +138,7 @@ class SpoolApply:
                 plan=self.plan,
                 decision=self.state.decision(self.plan.digest),
                 current=self._current(scope),
-                fresh=Fresh(world, world.incomplete if remaining is None else ""),
+                fresh=Fresh(world, incompleteness(world, self.policy) if remaining is None else ""),
                 lease=lease,
                 now=self.state.now(),
                 remaining=remaining,

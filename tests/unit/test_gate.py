@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guards.decision import DecisionKind
-from guards.gate import Authorized, Flags, Fresh, gate, precheck
+from guards.gate import Authorized, Flags, Fresh, NotAuthorized, gate, precheck
 from guards.plan import Plan, plan_scope_key
 from guards.refusal import RefusalCode, Refused
 from tests.unit.plans import HOUR, NOW, WRITE, Change, World, decision, lease, plan
@@ -290,3 +290,10 @@ def test_the_precheck_never_refuses_what_the_gate_allows(question: dict[str, Any
     if isinstance(gate(**question), Authorized):
         early = {name: question[name] for name in ("flags", "plan", "decision", "now")}
         assert precheck(**early, holder=question["lease"].holder) is None
+
+
+def test_what_remains_must_be_part_of_the_approved_plan() -> None:
+    """A later op of a run passes what is left to write; it must not be able to smuggle in what nobody approved."""
+    stranger = replace(plan().targets[0], subject="stranger")
+    with pytest.raises(NotAuthorized, match="part of the approved plan"):
+        asked(remaining=(stranger,))
