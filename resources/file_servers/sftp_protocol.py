@@ -108,6 +108,14 @@ class Fields:
     def uint64(self) -> int:
         return int.from_bytes(self.raw(8), "big")
 
+    def unpack(self, layout: struct.Struct) -> tuple[int, ...]:
+        try:
+            taken = layout.unpack_from(self._data, self._at)
+        except struct.error:
+            raise SessionLost("the server sent a packet that ends too early") from None
+        self._at += layout.size
+        return taken
+
     def string(self) -> bytes:
         return self.raw(self.uint32())
 
