@@ -121,30 +121,40 @@ def of_slot(slot: Slot) -> ColumnElement[bool]:
     return here
 
 
+_HERE: Final = (
+    (ledger_slots.c.customer == bindparam("customer"))
+    & (ledger_slots.c.period == bindparam("period"))
+    & (ledger_slots.c.kind == bindparam("kind"))
+)
+# Built once: building them anew took a tenth of every transition.
+_LOCK_SLOT: Final = latest_attempts().where(_HERE).with_for_update(of=ledger_slots)
+_CLAIM: Final = (
+    insert(ledger_slots)
+    .values(
+        customer=bindparam("customer"),
+        period=bindparam("period"),
+        kind=bindparam("kind"),
+        reservation=bindparam("reservation"),
+        attempt=1,
+        fence=0,
+        holder="",
+    )
+    .on_conflict_do_nothing()
+    .returning(ledger_slots.c.attempt)
+)
+
+
 def lock_slot(connection: Connection, slot: Slot) -> Reservation | LedgerRefused | None:
     """The slot's latest attempt, locked until this transaction ends; None when it is free; refused when it was altered."""
-    locked = latest_attempts().where(of_slot(slot)).with_for_update(of=ledger_slots)
-    stored = connection.execute(locked).one_or_none()
+    place = {"customer": slot.customer, "period": slot.period, "kind": slot.kind}
+    stored = connection.execute(_LOCK_SLOT, place).one_or_none()
     return None if stored is None else believe(stored)
 
 
 def claim(connection: Connection, slot: Slot) -> bool:
     """The claim on a free slot; it waits for a concurrent one. False: somebody else's was first."""
-    statement = (
-        insert(ledger_slots)
-        .values(
-            customer=slot.customer,
-            period=slot.period,
-            kind=slot.kind,
-            reservation=slot.reservation_id(1),
-            attempt=1,
-            fence=0,
-            holder="",
-        )
-        .on_conflict_do_nothing()
-        .returning(ledger_slots.c.attempt)
-    )
-    return connection.execute(statement).one_or_none() is not None
+    place = {"customer": slot.customer, "period": slot.period, "kind": slot.kind}
+    return connection.execute(_CLAIM, {**place, "reservation": slot.reservation_id(1)}).one_or_none() is not None
 
 
 def append(
