@@ -44,6 +44,9 @@ class Patience:
 
 PATIENCE: Final = Patience()
 
+_KEEP_ALIVE_SECONDS: Final = 60
+"""An FTP control connection is silent while a file travels; home and office routers forget silent connections after 5 minutes."""
+
 
 def retrying(
     step: Callable[[], Result],
@@ -73,7 +76,7 @@ def retrying(
 
 
 def dial(endpoint: Endpoint, *, patience: Patience = PATIENCE) -> socket.socket:
-    """A connected TCP socket with TCP_NODELAY and the stall time-out set; nothing has been read yet.
+    """A connected TCP socket with TCP_NODELAY, keep-alive and the stall time-out set; nothing has been read yet.
 
     Errors: `Transient` when refused or reset, `Unreachable` when the name is unknown or nobody answers.
     """
@@ -91,6 +94,10 @@ def dial(endpoint: Endpoint, *, patience: Patience = PATIENCE) -> socket.socket:
             f"{endpoint.side}: connecting to {where} failed ({error.strerror or error}): is the server up, and the port right?"
         ) from None
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):  # not on macOS, where the system's two hours stay
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEP_ALIVE_SECONDS)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEP_ALIVE_SECONDS)
     connection.settimeout(patience.stall_seconds)
     return connection
 

@@ -22,7 +22,7 @@ from resources.file_servers.names import checked_directory, decoded
 
 _ADMITS_A_CUT: Final = re.compile(
     r"truncat|limited to|limit (was )?(reached|exceeded)|too many|incomplete|partial|only the first|first \d+ (files|entries|matches)"
-    r"|fail|denied|error|abort|unable|could not|cannot",
+    r"|fail|denied|(?<!\b0 )(?<!\bno )error|abort|unable|could not|cannot",
     re.IGNORECASE,
 )
 """pure-ftpd: "226 Output truncated to 2000 matches". vsftpd: "226 Transfer done (but failed to open directory)." and no rows."""
@@ -79,13 +79,13 @@ def _fetch(control: FtpControl, where: str, command: str, *, limit: int) -> Seen
         control.after_listing()
     if overflow:
         return _judged(
-            control, where, command, raw, said="", limit=limit, doubt=f"it has more than {limit} rows", broken_off=True
+            control, where, command, raw, said=None, limit=limit, doubt=f"it has more than {limit} rows", broken_off=True
         )
     final = control.reply()
     if not final.done:
         raise Transient(control.sentence(f'the listing ended with "{control.said(final)}": it may be cut; try again'))
     doubt = "its TLS connection ended without a close, somebody may have cut it" if ragged else ""
-    return _judged(control, where, command, raw, said=control.said(final), limit=limit, doubt=doubt)
+    return _judged(control, where, command, raw, said=final, limit=limit, doubt=doubt)
 
 
 def _answered_at_once(control: FtpControl, where: str, command: str, reply: Reply) -> SeenListing:
@@ -93,7 +93,7 @@ def _answered_at_once(control: FtpControl, where: str, command: str, reply: Repl
     if reply.done or (
         reply.code in (450, 550) and _SAYS_EMPTY.search(reply.text) and not re.search("no such", reply.text, re.IGNORECASE)
     ):
-        return _judged(control, where, command, b"", said=control.said(reply) if reply.done else "", limit=1, doubt="")
+        return _judged(control, where, command, b"", said=reply if reply.done else None, limit=1, doubt="")
     raise control.refused(reply, f"may {control.endpoint.user} list the directory?")
 
 
@@ -116,7 +116,15 @@ def _receive(control: FtpControl, read_block: Callable[[], bytes], *, limit: int
 
 
 def _judged(
-    control: FtpControl, where: str, command: str, raw: bytes, *, said: str, limit: int, doubt: str, broken_off: bool = False
+    control: FtpControl,
+    where: str,
+    command: str,
+    raw: bytes,
+    *,
+    said: Reply | None,
+    limit: int,
+    doubt: str,
+    broken_off: bool = False,
 ) -> SeenListing:
     rows = raw.split(b"\n")
     unfinished = rows.pop()
@@ -127,7 +135,7 @@ def _judged(
     unparsable = [one for one in parsed if isinstance(one, Unparsable)]
     reasons = (
         doubt,
-        f'the server says "{said}"' if _ADMITS_A_CUT.search(said) else "",
+        f'the server says "{control.said(said)}"' if said is not None and _ADMITS_A_CUT.search(said.text) else "",
         f"its last row {shown(decoded(unfinished))} has no end" if unfinished and not broken_off else "",
         _unparsable(unparsable),
         _twice(entries),

@@ -35,6 +35,8 @@ def refusal(name: str) -> str:
         raw = encoded(name)
     except UnicodeEncodeError:
         return "it holds a surrogate that stands for no byte"
+    if b"\xff" in raw:
+        return "it holds the byte 0xFF, which FTP servers read as Telnet's escape: ProFTPD takes two of them for one"
     if len(raw) > _LONGEST_BYTES:
         return f"it is {len(raw)} bytes long, more than {_LONGEST_BYTES}"
     return ""

@@ -77,6 +77,7 @@ def test_a_listing_cut_at_a_round_number_proves_no_absence(start: Start, rows: i
         "226 Transfer done (but failed to open directory).",
         "226 Too many files, only the first 100 shown",
         "226 Directory listing incomplete",
+        "226-" + "x" * 300 + "\r\n226-Output truncated\r\n226 " + "y" * 300,
     ],
 )
 def test_a_listing_that_admits_a_cut_is_incomplete(start: Start, text: str) -> None:

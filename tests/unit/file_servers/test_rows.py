@@ -80,7 +80,17 @@ def test_what_may_be_asked_is_one_component_and_ends_no_command(name: str) -> No
         raw = encoded(name)
         assert name not in ("", ".", "..")
         assert len(raw) <= 255
-        assert not set(raw) & set(b"\0\r\n/\\")
+        assert not set(raw) & set(b"\0\r\n/\\\xff")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "a\0", "a\r", "a\n", "a\udcff", "a\ud800", "x" * 256, "é" * 128])
+def test_names_that_are_never_asked_about_have_a_reason(name: str) -> None:
+    assert refusal(name)
+
+
+@pytest.mark.parametrize("name", ["feed.csv", "-rf", "~", "a b", "caf\udce9", "é" * 127, "\u202e", "...", "a\tb"])
+def test_all_other_names_can_be_asked_about(name: str) -> None:
+    assert refusal(name) == ""
 
 
 @given(path=st.text(alphabet="/.ab\n\\\0\ud800", max_size=12))
