@@ -83,7 +83,9 @@ def test_what_may_be_asked_is_one_component_and_ends_no_command(name: str) -> No
         assert not set(raw) & set(b"\0\r\n/\\\xff")
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "a\0", "a\r", "a\n", "a\udcff", "a\ud800", "x" * 256, "é" * 128])
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/b", "a\\b", "a\0", "a\r", "a\n", "a\udcff", "a" + chr(0xD800), "x" * 256, "é" * 128]
+)
 def test_names_that_are_never_asked_about_have_a_reason(name: str) -> None:
     assert refusal(name)
 
