@@ -13,7 +13,6 @@ from resources.file_servers.connect import Patience
 from resources.file_servers.interface import BLOCK_BYTES
 from resources.file_servers.sftp_listing import read_attributes
 from resources.file_servers.sftp_protocol import (
-    SAFE_BYTES,
     OpenFlag,
     Reply,
     Request,
@@ -24,8 +23,8 @@ from resources.file_servers.sftp_protocol import (
     string,
 )
 
-REQUESTS_IN_FLIGHT: Final = 64
-"""2 MiB: OpenSSH's channel window, so more would only wait in the server. At 40 ms round trip that still allows 50 MB/s."""
+IN_FLIGHT_BYTES: Final = 2 * 1024 * 1024
+"""OpenSSH's channel window, so more would only wait in the server. At 40 ms round trip that still allows 50 MB/s."""
 
 _NO_ATTRIBUTES: Final = bytes(4)
 
@@ -64,15 +63,16 @@ def read_blocks(session: Session, file: OpenFile, *, ceiling_bytes: int) -> Gene
 def write_blocks(session: Session, handle: bytes, blocks: Iterable[bytes], *, patience: Patience) -> int:
     """Writes behind an exclusively created handle and closes it. Every status is awaited, that of CLOSE included."""
     waiting: deque[int] = deque()
+    most = IN_FLIGHT_BYTES // session.write_bytes
     offset = 0
     for block in blocks:
         requests = []
-        for at in range(0, len(block), SAFE_BYTES):
-            part = block[at : at + SAFE_BYTES]
+        for at in range(0, len(block), session.write_bytes):
+            part = block[at : at + session.write_bytes]
             requests.append((handle, (offset + at).to_bytes(8, "big"), len(part).to_bytes(4, "big"), part))
         waiting.extend(session.ask_all(Request.WRITE, requests))
         offset += len(block)
-        while waiting and (len(waiting) > REQUESTS_IN_FLIGHT or session.has_answered(waiting[0])):
+        while waiting and (len(waiting) > most or session.has_answered(waiting[0])):
             session.expect(Reply.STATUS, waiting.popleft())
     while waiting:
         session.expect(Reply.STATUS, waiting.popleft())
@@ -107,17 +107,18 @@ def _close_quietly(session: Session, handle: bytes) -> None:
 
 def _blocks(session: Session, handle: bytes, *, size: int, ceiling_bytes: int) -> Iterator[bytes]:
     waiting: deque[tuple[int, int, int]] = deque()
+    at_once = session.read_bytes
     asked = received = 0
     parts: list[bytes] = []
     gathered = 0
     try:
         while True:
-            if len(waiting) <= REQUESTS_IN_FLIGHT // 2 and asked < size:
+            if len(waiting) <= IN_FLIGHT_BYTES // at_once // 2 and asked < size:
                 asked = _ask_ahead(session, handle, waiting, asked, size)
             if waiting:
                 number, offset, length = waiting.popleft()
             else:  # beyond the size at open: normally the end, else the file has grown
-                number, offset, length = _ask(session, handle, received, SAFE_BYTES), received, SAFE_BYTES
+                number, offset, length = _ask(session, handle, received, at_once), received, at_once
             try:
                 part = session.expect(Reply.DATA, number).string()
             except StatusError as status:
@@ -134,7 +135,7 @@ def _blocks(session: Session, handle: bytes, *, size: int, ceiling_bytes: int) -
                 raise TooLong("it grew while it was read")
             parts.append(part)
             gathered += len(part)
-            if gathered + SAFE_BYTES > BLOCK_BYTES:
+            if gathered + at_once > BLOCK_BYTES:
                 yield b"".join(parts)
                 parts, gathered = [], 0
     finally:
@@ -147,8 +148,8 @@ def _blocks(session: Session, handle: bytes, *, size: int, ceiling_bytes: int) -
 
 def _ask_ahead(session: Session, handle: bytes, waiting: deque[tuple[int, int, int]], asked: int, size: int) -> int:
     wanted: list[tuple[int, int]] = []
-    while len(waiting) + len(wanted) < REQUESTS_IN_FLIGHT and asked < size:
-        length = min(SAFE_BYTES, size - asked)
+    while len(waiting) + len(wanted) < IN_FLIGHT_BYTES // session.read_bytes and asked < size:
+        length = min(session.read_bytes, size - asked)
         wanted.append((asked, length))
         asked += length
     requests = [(handle, offset.to_bytes(8, "big"), length.to_bytes(4, "big")) for offset, length in wanted]
