@@ -106,6 +106,8 @@ class SpoolApply:
     def archive(self, proven: Collection[str]) -> tuple[Archived, ...] | Refused:
         """The sources whose bytes are proven at the partner, in plan order. Raises `Unreachable`, `LeaseLost`."""
         targets = [target for target in spool_targets(self.plan) if target.name in proven]
+        if not targets:
+            return ()
 
         def work(authorization: Authorization, lease: Lease, _: SpoolWorld) -> tuple[Archived, ...]:
             with self._writing(authorization, lease) as writing:
@@ -175,6 +177,7 @@ class SpoolApply:
                 authorization=authorization,
                 pulse=self._pulse_of(lease),
                 sessions=sessions,
+                patience=self._sides.patience,
                 watcher=self._watcher,
                 progress=self._progress,
             )

@@ -10,7 +10,7 @@ from guards.spool.policy import SpoolPolicy
 from guards.spool.questions import Questions, open_questions
 from guards.spool.world import SpoolWorld
 from resources.errors import NotObserved, Transient
-from resources.file_servers.connect import PATIENCE
+from resources.file_servers.connect import PATIENCE, Patience
 from resources.file_servers.interface import Reader
 from resources.progress import Progress, silent
 from resources.spool.memory import attempts
@@ -149,7 +149,15 @@ def _hash(
     return hashes
 
 
-def hash_of(reader: Reader, directory: str, name: str, *, ceiling_bytes: int, moved: Callable[[], None] = nothing_moves) -> str:
+def hash_of(
+    reader: Reader,
+    directory: str,
+    name: str,
+    *,
+    ceiling_bytes: int,
+    moved: Callable[[], None] = nothing_moves,
+    patience: Patience = PATIENCE,
+) -> str:
     """SHA-256 of the bytes as read from the server, never of what the server says about itself. A feed that is cut on the way is read
     again from its first byte; opening it has the session's own attempts."""
     attempt = 1
@@ -162,7 +170,7 @@ def hash_of(reader: Reader, directory: str, name: str, *, ceiling_bytes: int, mo
                 moved()
             return seen.hexdigest()
         except Transient:
-            if not began or attempt >= PATIENCE.attempts:
+            if not began or attempt >= patience.attempts:
                 raise
-        time.sleep(PATIENCE.pause_after(attempt))
+        time.sleep(patience.pause_after(attempt))
         attempt += 1

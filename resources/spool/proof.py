@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from guards.canonical import Json
 from guards.spool.listing import Entry
+from resources.file_servers.connect import PATIENCE, Patience
 from resources.file_servers.interface import Reader
 from resources.spool.observe import hash_of
 from resources.spool.pulse import nothing_moves
@@ -48,7 +49,15 @@ class Proof:
         }
 
 
-def prove(reader: Reader, directory: str, name: str, *, size_bytes: int, moved: Callable[[], None] = nothing_moves) -> Proof:
+def prove(
+    reader: Reader,
+    directory: str,
+    name: str,
+    *,
+    size_bytes: int,
+    moved: Callable[[], None] = nothing_moves,
+    patience: Patience = PATIENCE,
+) -> Proof:
     """The server's hash where it has one that works, else read back. A server that will not say the size is read back all the same."""
     entry = reader.stat(directory, name)
     if entry is None or entry.size_bytes not in (size_bytes, None):
@@ -56,5 +65,5 @@ def prove(reader: Reader, directory: str, name: str, *, size_bytes: int, moved: 
     told = reader.sha256(directory, name)
     if told is not None:
         return Proof(entry=entry, sha256=told, proven_by=ProvenBy.SERVER_HASH)
-    read = hash_of(reader, directory, name, ceiling_bytes=size_bytes, moved=moved)
+    read = hash_of(reader, directory, name, ceiling_bytes=size_bytes, moved=moved, patience=patience)
     return Proof(entry=entry, sha256=read, proven_by=ProvenBy.READ_BACK)

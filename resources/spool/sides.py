@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from guards.canonical import Json
 from resources.file_servers import open_server
+from resources.file_servers.connect import PATIENCE, Patience
 from resources.file_servers.interface import FileServer, Reader
 from resources.spool.route import SpoolRoute
 
@@ -20,6 +21,8 @@ class Sides:
     route: SpoolRoute
     source: FileServer
     partner: FileServer
+    patience: Patience = PATIENCE
+    """For what is done again above the sessions: a whole upload, a whole reading."""
 
 
 @dataclass(frozen=True, slots=True)

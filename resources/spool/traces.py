@@ -20,7 +20,14 @@ def look_for_traces(
 ) -> tuple[Traces, Proof]:
     """`temp` is "" when none was used. `renamed`: the server confirmed the rename of the proven copy. `replaces`: the copy that the
     attempt was to replace, as it was seen right before."""
-    final = prove(writing.partner, writing.inbox, target.name, size_bytes=target.size_bytes, moved=writing.pulse)
+    final = prove(
+        writing.partner,
+        writing.inbox,
+        target.name,
+        size_bytes=target.size_bytes,
+        moved=writing.pulse,
+        patience=writing.patience,
+    )
     temp_present = bool(temp) and writing.partner.stat(writing.inbox, temp) is not None
     traces = Traces(
         placing_intended=placing_intended,

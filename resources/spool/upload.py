@@ -6,7 +6,6 @@ from typing import Final
 
 from guards.spool.planning import SpoolTarget
 from resources.errors import NotObserved, OutcomeUnknown, Rejected, Transient, Unreachable
-from resources.file_servers.connect import PATIENCE
 from resources.spool.ours import OurName
 from resources.spool.proof import Proof, prove
 from resources.spool.steps import Step
@@ -46,7 +45,7 @@ def upload_and_prove(writing: Writing, target: SpoolTarget, copy: OurName) -> Pr
 
 def _afresh(writing: Writing, temp: str, attempt: int) -> None:
     """Fresh connections after a pause, and nothing under the temporary name. An outcome of the last try is not needed to know that."""
-    time.sleep(PATIENCE.pause_after(attempt - 1))
+    time.sleep(writing.patience.pause_after(attempt - 1))
     writing.sessions.source.renew()
     writing.sessions.partner.renew()
     writing.state.require_live(writing.authorization)
@@ -61,4 +60,6 @@ def _upload(writing: Writing, target: SpoolTarget, temp: str) -> str:
 
 
 def _prove(writing: Writing, target: SpoolTarget, temp: str) -> Proof:
-    return prove(writing.partner, writing.inbox, temp, size_bytes=target.size_bytes, moved=writing.pulse)
+    return prove(
+        writing.partner, writing.inbox, temp, size_bytes=target.size_bytes, moved=writing.pulse, patience=writing.patience
+    )

@@ -9,6 +9,7 @@ from guards.gate import Authorization
 from guards.receipt import Receipt
 from guards.spool.planning import SpoolTarget
 from guards.spool.policy import SpoolPolicy
+from resources.file_servers.connect import PATIENCE, Patience
 from resources.file_servers.interface import Writer
 from resources.progress import Progress, silent
 from resources.spool.observe import MEGABYTE
@@ -33,6 +34,7 @@ class Writing:
     pulse: Pulse
     """Called whenever something moved: keeps the lease alive."""
     sessions: WriterSessions
+    patience: Patience = PATIENCE
     watcher: Watcher = nobody
     progress: Progress = silent
 

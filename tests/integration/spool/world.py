@@ -40,6 +40,8 @@ OLD_MINUTES = 180
 """Older than the SLA of an hour."""
 QUICK = Patience(connect_seconds=5, stall_seconds=1, settle_seconds=1, first_pause_seconds=0.01)
 """For servers that hang on purpose."""
+BRISK = Patience(first_pause_seconds=0.01)
+"""For all others: a loaded machine may be slow, but there is nothing to wait for between attempts."""
 WRITE = Flags(dry_run=False, auto_remediate=True)
 
 
@@ -76,7 +78,7 @@ class Place:
     inbox: Folder
     partner_log: Path | None
     source_log: Path | None
-    sides: Sides | None = None
+    sides: Sides
 
     # What the world does
 
@@ -231,14 +233,15 @@ def place(
         owners=("team:data-platform",),
         nightly_cron="30 5 * * *",
     )
-    return Place(store, route, spool, archive, inbox, partner.log, source.log)
+    sides = Sides(route, open_server(route.source, patience=BRISK), open_server(route.partner, patience=BRISK), BRISK)
+    return Place(store, route, spool, archive, inbox, partner.log, source.log, sides)
 
 
-def at_partner(world: Place, endpoint: Endpoint, *, patience: Patience = QUICK, sides: bool = True) -> Place:
-    """The same watch with a partner that misbehaves and has no disk; `patience` is the partner's."""
+def at_partner(world: Place, endpoint: Endpoint, *, patience: Patience = QUICK, misbehaves: bool = True) -> Place:
+    """The same watch with another partner; `patience` for one that misbehaves."""
     route = replace(world.route, partner=endpoint)
-    made = Sides(route, open_server(route.source), open_server(endpoint, patience=patience)) if sides else None
-    return replace(world, route=route, sides=made)
+    partner = open_server(endpoint, patience=patience if misbehaves else BRISK)
+    return replace(world, route=route, sides=Sides(route, open_server(route.source, patience=BRISK), partner, BRISK))
 
 
 def with_profile(endpoint: Endpoint, **profile: object) -> Endpoint:
