@@ -100,7 +100,12 @@ def audit(route: SpoolRoute, state: StateStore, *, run_id: str) -> tuple[CheckOu
         }
         by_archive_name = {written.archived_as.get(name, name): sha256 for name, sha256 in archive_hashes.items()}
         return (
-            checks.feeds_present(written.promised, partner=world.partner, consumes_on_arrival=consumes),
+            checks.feeds_present(
+                written.promised,
+                delivered=frozenset(target.name for target in written.delivered),
+                partner=world.partner,
+                consumes_on_arrival=consumes,
+            ),
             checks.sources_left_spool(written.delivered, outbound=world.outbound),
             checks.sources_archived(
                 written.delivered, archive=world.archive, archived_as=written.archived_as, archive_sha256=by_archive_name

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from guards.check import CheckOutcome, Severity
-from guards.plan import Plan
 from guards.spool.listing import Entry, EntryType, Listing
 from guards.spool.notes import count, size
 from guards.spool.planning import SpoolTarget
-from guards.spool.world import SpoolWorld
 
 LOOK_BY_HAND: Final = "Uploaded but not confirmed: look at the inbox by hand before the next run."
+NOT_DELIVERED: Final = "not delivered, or in doubt"
+SEE_DECISION: Final = "The decision says what became of each; report again."
 MOST_NAMED: Final = 5
 
 
@@ -24,26 +24,6 @@ def complete(listing: Listing) -> CheckOutcome:
     return _failed(
         "complete", f"{listing.incomplete}. Nothing is called missing and nothing is planned until a complete listing is seen."
     )
-
-
-def plan_needs_a_decision(plan: Plan[SpoolWorld]) -> CheckOutcome:
-    """Passes when nobody has to do anything: every feed is accounted for and nothing waits for an approval."""
-    name = "plan_needs_a_decision"
-    if plan.observation:
-        return _failed(name, f"The observation is incomplete ({plan.observation}): make it complete, then report again.")
-    gaps, people = len(plan.gaps), sum(1 for gap in plan.gaps if gap.verdict.needs_person)
-    if plan.targets:
-        writes = (
-            f"{count(len(plan.targets), 'target')} of {size(plan.outstanding_bytes)} wait for a decision on plan {plan.short}"
-        )
-        found = f"{count(gaps, 'feed')} not proven delivered" if gaps else "no gap, only archiving is left"
-        severity = Severity.ERROR if gaps else Severity.WARN
-        return _failed(name, f"{writes}; {found}{f', {people} for a person' if people else ''}. Approve or decline it.", severity)
-    if gaps:
-        return _failed(
-            name, f"{count(gaps, 'feed')} not proven delivered, {people} for a person; no plan can repair them: see each note."
-        )
-    return CheckOutcome(name, True, f"Nothing to decide: {count(len(plan.findings), 'entry', 'entries')} seen, no gap.")
 
 
 def partner_bytes_match(target: SpoolTarget, *, found_size_bytes: int | None, found_sha256: str | None) -> CheckOutcome:
@@ -59,20 +39,32 @@ def partner_bytes_match(target: SpoolTarget, *, found_size_bytes: int | None, fo
     )
 
 
-def feeds_present(targets: Sequence[SpoolTarget], *, partner: Listing, consumes_on_arrival: bool) -> CheckOutcome:
-    """Each target is at the partner in full size, or gone at one that takes files away."""
+def feeds_present(
+    targets: Sequence[SpoolTarget], *, delivered: frozenset[str], partner: Listing, consumes_on_arrival: bool
+) -> CheckOutcome:
+    """Each target is at the partner in full size, or was delivered and is gone at one that takes files away.
+
+    `delivered`: names that have a receipt. Absence of any other is not consumption: it was never sent, or that is in doubt.
+    """
     name = "feeds_present"
     if not partner.is_complete:
         return _failed(name, f"The partner's inbox could not be seen completely ({partner.incomplete}). {LOOK_BY_HAND}")
-    wrong, consumed = [], 0
+    lost, open_, consumed = [], [], 0
     for target in targets:
         found = partner.get(target.name)
-        if found is None and consumes_on_arrival:
+        if found is not None and found.type is EntryType.FILE and found.size_bytes == target.size_bytes:
+            continue
+        if found is None and consumes_on_arrival and target.name in delivered:
             consumed += 1
-        elif found is None or found.type is not EntryType.FILE or found.size_bytes != target.size_bytes:
-            wrong.append(f"{target.name!r} ({_shown(found)}, planned {size(target.size_bytes)})")
-    if wrong:
-        return _failed(name, f"{len(wrong)} of {count(len(targets), 'feed')} not there in full: {_list(wrong)}. {LOOK_BY_HAND}")
+        else:
+            (lost if target.name in delivered else open_).append(
+                f"{target.name!r} ({_shown(found)}, planned {size(target.size_bytes)})"
+            )
+    problems = [f"{len(lost)} of {count(len(targets), 'feed')} not there in full: {_list(lost)}. {LOOK_BY_HAND}"] if lost else []
+    if open_:
+        problems.append(f"{len(open_)} of {count(len(targets), 'feed')} {NOT_DELIVERED}: {_list(open_)}. {SEE_DECISION}")
+    if problems:
+        return _failed(name, " ".join(problems))
     taken = f", {consumed} of them taken away by the partner" if consumed else ""
     return CheckOutcome(name, True, f"{count(len(targets), 'feed')} at the partner in full size{taken}.")
 

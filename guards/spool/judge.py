@@ -22,6 +22,11 @@ from guards.spool.world import SpoolWorld
 
 CLOCK_SKEW_ALLOWED: Final = timedelta(minutes=5)
 
+_TAKEN: Final = (
+    " This partner takes files away, so somebody else may have delivered it already: only our own deliveries are known. "
+    "Ask the partner before you approve."
+)
+
 
 def judge(world: SpoolWorld, *, policy: SpoolPolicy, consumes_on_arrival: bool, case_sensitive: bool) -> tuple[Finding, ...]:
     """One finding per outbound entry, by name: the order of the listing does not matter."""
@@ -223,7 +228,7 @@ def _partner_without(case: Case) -> Ruling:
         )
     return Ruling(
         SpoolVerdict.MISSING,
-        f"The partner has no copy; ours is {_age_and_limit(case)}.",
+        f"The partner has no copy; ours is {_age_and_limit(case)}.{_TAKEN if bench.consumes_on_arrival else ''}",
         action=SpoolAction.SEND,
     )
 

@@ -11,15 +11,13 @@ from guards.spool.checks import (
     feeds_present,
     final_audit,
     partner_bytes_match,
-    plan_needs_a_decision,
     sources_archived,
     sources_left_spool,
     untargeted_untouched,
 )
 from guards.spool.listing import Entry, EntryType, Listing
-from guards.spool.policy import SpoolPolicy
 from tests.unit.spool.test_planning import target
-from tests.unit.spool.worlds import Rules, Truth, file, planned, sha
+from tests.unit.spool.worlds import file, sha
 
 pytestmark = pytest.mark.fast
 
@@ -49,44 +47,7 @@ def test_complete_says_how_many_rows_or_why_not() -> None:
     )
 
 
-# -- the decision page
-
-
-def test_nothing_to_decide_when_every_feed_is_accounted_for() -> None:
-    outcome = plan_needs_a_decision(planned(Truth(outbound=(file("a.csv"),), partner=(file("a.csv"),))))
-    assert outcome.name == "plan_needs_a_decision"
-    assert passed(outcome) == "Nothing to decide: 1 entry seen, no gap."
-
-
-def test_targets_wait_for_a_decision() -> None:
-    plan = planned(Truth(outbound=(file("a.csv"), file("b.csv", 0))))
-    assert failed(plan_needs_a_decision(plan)) == (
-        f"1 target of 100 bytes wait for a decision on plan {plan.short}; 2 feeds not proven delivered, 1 for a person. "
-        "Approve or decline it."
-    )
-    repairable = planned(Truth(outbound=(file("a.csv"),)))
-    assert "1 feed not proven delivered. Approve" in failed(plan_needs_a_decision(repairable))
-
-
-def test_archiving_alone_only_warns() -> None:
-    rules = Rules(policy=SpoolPolicy(verify_delivered="checksum", archive_delivered=True))
-    plan = planned(Truth(outbound=(file("a.csv"),), partner=(file("a.csv"),)), rules)
-    message = failed(plan_needs_a_decision(plan), Severity.WARN)
-    assert message.endswith("no gap, only archiving is left. Approve or decline it.")
-
-
-def test_gaps_that_no_plan_repairs_are_not_passed_over() -> None:
-    plan = planned(Truth(outbound=(file("a.csv", 0),)))
-    assert failed(plan_needs_a_decision(plan)) == (
-        "1 feed not proven delivered, 1 for a person; no plan can repair them: see each note."
-    )
-
-
-def test_an_incomplete_observation_is_no_reason_to_pass() -> None:
-    plan = planned(Truth(partner_incomplete="cut"))
-    assert failed(plan_needs_a_decision(plan)) == (
-        "The observation is incomplete (partner inbox: cut): make it complete, then report again."
-    )
+BOTH = frozenset({"a.csv", "b.csv"})
 
 
 # -- bytes
@@ -119,10 +80,10 @@ def test_other_bytes_at_the_partner_fail(size_bytes: int | None, sha256: str | N
 
 def test_feeds_are_present_in_full_or_consumed() -> None:
     both = inbox(file("a.csv"), file("b.csv"))
-    outcome = feeds_present([A, B], partner=both, consumes_on_arrival=False)
+    outcome = feeds_present([A, B], delivered=BOTH, partner=both, consumes_on_arrival=False)
     assert outcome.name == "feeds_present"
     assert passed(outcome) == "2 feeds at the partner in full size."
-    assert passed(feeds_present([A, B], partner=inbox(file("a.csv")), consumes_on_arrival=True)) == (
+    assert passed(feeds_present([A, B], delivered=BOTH, partner=inbox(file("a.csv")), consumes_on_arrival=True)) == (
         "2 feeds at the partner in full size, 1 of them taken away by the partner."
     )
 
@@ -137,18 +98,18 @@ def test_feeds_are_present_in_full_or_consumed() -> None:
     ],
 )
 def test_a_feed_that_is_not_there_in_full_fails(found: tuple[Entry, ...], shown: str) -> None:
-    assert failed(feeds_present([A], partner=inbox(*found), consumes_on_arrival=False)) == (
+    assert failed(feeds_present([A], delivered=BOTH, partner=inbox(*found), consumes_on_arrival=False)) == (
         f"1 of 1 feed not there in full: 'a.csv' ({shown}, planned 100 bytes). {LOOK}"
     )
 
 
 def test_a_short_copy_at_a_consuming_partner_is_still_short() -> None:
-    assert "99 bytes" in failed(feeds_present([A], partner=inbox(file("a.csv", 99)), consumes_on_arrival=True))
+    assert "99 bytes" in failed(feeds_present([A], delivered=BOTH, partner=inbox(file("a.csv", 99)), consumes_on_arrival=True))
 
 
 def test_a_listing_that_may_be_cut_proves_no_presence_check() -> None:
     cut = inbox(file("a.csv"), incomplete="cut")
-    assert failed(feeds_present([A], partner=cut, consumes_on_arrival=True)) == (
+    assert failed(feeds_present([A], delivered=BOTH, partner=cut, consumes_on_arrival=True)) == (
         f"The partner's inbox could not be seen completely (cut). {LOOK}"
     )
     assert "completely (cut)" in failed(sources_left_spool([A], outbound=cut))
@@ -292,3 +253,12 @@ def test_other_bytes_on_either_side_fail_the_audit(archive: dict[str, str], part
 def test_a_consumed_feed_still_needs_its_archived_source() -> None:
     outcome = final_audit([A], archive_sha256={}, partner_sha256={}, consumed=frozenset({"a.csv"}))
     assert "'a.csv' (archive)" in failed(outcome)
+
+
+def test_absence_of_what_was_never_delivered_is_no_consumption() -> None:
+    """A failed send to a partner that takes files away must not pass as taken."""
+    message = failed(feeds_present([A, B], delivered=frozenset({"a.csv"}), partner=inbox(), consumes_on_arrival=True))
+    assert message == (
+        "1 of 2 feeds not delivered, or in doubt: 'b.csv' (not there, planned 100 bytes). "
+        "The decision says what became of each; report again."
+    )
