@@ -344,7 +344,11 @@ def test_what_the_ledger_proves_is_taken_at_a_consuming_partner_and_lost_at_any_
 
 
 def test_at_a_consuming_partner_absence_without_proof_is_missing() -> None:
-    assert only(Truth(outbound=(file("a.csv"),)), CONSUMES)[0] is SpoolVerdict.MISSING
+    """The hand-off job's own deliveries are not in our ledger: the approver is told what this absence does not prove."""
+    verdict, note = only(Truth(outbound=(file("a.csv"),)), CONSUMES)[:2]
+    assert verdict is SpoolVerdict.MISSING
+    assert "Ask the partner before you approve" in note
+    assert "Ask the partner" not in only(Truth(outbound=(file("a.csv"),)))[1]
 
 
 def test_proof_of_other_bytes_proves_nothing_for_these() -> None:
