@@ -7,7 +7,7 @@ Not for threads: one session, one caller.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import Final, Protocol
 
@@ -165,16 +165,16 @@ class Session:
         """Sends a request; its number is for `answer`."""
         return self.ask_all(kind, [fields])[0]
 
-    def ask_all(self, kind: Request, requests: Iterable[tuple[bytes, ...]]) -> list[int]:
+    def ask_all(self, kind: Request, requests: Iterable[tuple[bytes | memoryview, ...]]) -> list[int]:
         """Several requests of one kind as one stream: at 32 KiB a WRITE is 9 SSH packets for 8 requests instead of 16."""
         numbers: list[int] = []
-        parts: list[bytes] = []
+        parts: list[bytes | memoryview] = []
         for fields in requests:
             self._number = self._number + 1 & 0xFFFFFFFF
             numbers.append(self._number)
             parts.append(struct.pack(">IBI", 5 + sum(map(len, fields)), kind, self._number))
             parts.extend(fields)
-        self._send(b"".join(parts))
+        self._send(*parts)
         return numbers
 
     def answer(self, number: int) -> tuple[int, Fields]:
@@ -215,14 +215,15 @@ class Session:
         """A request that takes the server longer (hashing a file); without an argument back to `stall_seconds`."""
         self._channel.settimeout(self._stall_seconds if seconds is None else seconds)
 
-    def _send(self, data: bytes) -> None:
-        at = 0
+    def _send(self, *parts: bytes | memoryview) -> None:
         try:
-            while at < len(data):
-                sent = self._channel.send(data[at : at + _PIECE_BYTES])
-                if sent <= 0:
-                    raise SessionLost("the server closed the connection")
-                at += sent
+            for piece in _pieces(parts):
+                at = 0
+                while at < len(piece):
+                    sent = self._channel.send(piece[at:])
+                    if sent <= 0:
+                        raise SessionLost("the server closed the connection")
+                    at += sent
         except TimeoutError:
             raise SessionLost(f"the server took nothing for {self._stall_seconds:g} s") from None
         except (SSHException, EOFError, OSError) as error:
@@ -290,6 +291,23 @@ class Session:
         packet, read, write = (said.uint64() for _ in range(3))
         room = max(packet - _OVERHEAD_BYTES, 0)
         return _fitting(min(read, room)), _fitting(min(write, room))
+
+
+def _pieces(parts: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+    """The parts as one stream, cut to what fits into one SSH packet: each byte is copied once."""
+    pending: list[memoryview] = []
+    room = _PIECE_BYTES
+    for part in parts:
+        view = memoryview(part)
+        while len(view) >= room:
+            pending.append(view[:room])
+            yield b"".join(pending)
+            view, pending, room = view[room:], [], _PIECE_BYTES
+        if view:
+            pending.append(view)
+            room -= len(view)
+    if pending:
+        yield b"".join(pending)
 
 
 def _fitting(limit: int) -> int:

@@ -66,9 +66,10 @@ def write_blocks(session: Session, handle: bytes, blocks: Iterable[bytes], *, pa
     most = IN_FLIGHT_BYTES // session.write_bytes
     offset = 0
     for block in blocks:
-        requests = []
+        requests: list[tuple[bytes | memoryview, ...]] = []
+        view = memoryview(block)
         for at in range(0, len(block), session.write_bytes):
-            part = block[at : at + session.write_bytes]
+            part = view[at : at + session.write_bytes]
             requests.append((handle, (offset + at).to_bytes(8, "big"), len(part).to_bytes(4, "big"), part))
         waiting.extend(session.ask_all(Request.WRITE, requests))
         offset += len(block)
@@ -152,7 +153,9 @@ def _ask_ahead(session: Session, handle: bytes, waiting: deque[tuple[int, int, i
         length = min(session.read_bytes, size - asked)
         wanted.append((asked, length))
         asked += length
-    requests = [(handle, offset.to_bytes(8, "big"), length.to_bytes(4, "big")) for offset, length in wanted]
+    requests: list[tuple[bytes | memoryview, ...]] = [
+        (handle, offset.to_bytes(8, "big"), length.to_bytes(4, "big")) for offset, length in wanted
+    ]
     numbers = session.ask_all(Request.READ, requests)
     waiting.extend((number, offset, length) for number, (offset, length) in zip(numbers, wanted, strict=True))
     return asked
