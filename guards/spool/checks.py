@@ -49,7 +49,9 @@ def feeds_present(
     name = "feeds_present"
     if not partner.is_complete:
         return _failed(name, f"The partner's inbox could not be seen completely ({partner.incomplete}). {LOOK_BY_HAND}")
-    lost, open_, consumed = [], [], 0
+    lost: list[str] = []
+    open_: list[str] = []
+    consumed = 0
     for target in targets:
         found = partner.get(target.name)
         if found is not None and found.type is EntryType.FILE and found.size_bytes == target.size_bytes:

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from resources.errors import NotObserved, OutcomeUnknown, Rejected, Transient, Unreachable
 from resources.file_servers.connect import shown
-from resources.file_servers.ftp import FtpReader
 from resources.file_servers.ftp_control import FtpControl
 from resources.file_servers.ftp_data import DataConnection
+from resources.file_servers.ftp_reader import FtpReader
 from resources.file_servers.ftp_reply import Reply
 from resources.file_servers.ftp_session import FtpSession
 from resources.file_servers.names import checked_directory, joined, refusal

@@ -6,9 +6,9 @@ from typing import Final
 from resources.errors import NotObserved, OutcomeUnknown, Rejected
 from resources.file_servers.connect import shown
 from resources.file_servers.names import checked_directory, encoded, joined
-from resources.file_servers.sftp import SftpReader
 from resources.file_servers.sftp_listing import name_refusal
 from resources.file_servers.sftp_protocol import Reply, Request, Session, Status, StatusError, string
+from resources.file_servers.sftp_reader import SftpReader
 from resources.file_servers.sftp_session import SftpSession, said
 from resources.file_servers.sftp_transfer import abandon, create, write_blocks
 
