@@ -68,5 +68,6 @@ def resolve(traces: Traces) -> Resolved:
     # 7. Absent now, or something else: the partner may have taken the feed away, or somebody removed it.
     return Resolved(
         Resolution.CANNOT_TELL,
-        "placing was asked for and neither the feed nor its temporary copy is there: the partner may have taken it. Ask the partner",
+        "placing was asked for and neither the feed nor its temporary copy is there: the partner may have taken it. "
+        "Ask the partner, then record the answer: opsguard ledger resolve",
     )

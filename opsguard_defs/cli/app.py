@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from opsguard_defs.cli import alerts, apply, decide, demo, dev, doctor, init, records, report
-from opsguard_defs.cli.ledger import ledger
+from opsguard_defs.cli.ledger_resolve import ledger
 from opsguard_defs.cli.plans import plans
 from opsguard_defs.cli.sandbox import sandbox
 from opsguard_defs.cli.spool import spool
@@ -16,7 +16,7 @@ app = typer.Typer(
     name="opsguard",
     help="Finds the handoff that silently failed, says why, waits for a person, repairs exactly what was approved, and proves it.",
     epilog="Exit codes: 0 done or nothing to do; 2 bad usage or configuration; 3 refused, nothing written; "
-    "4 something was written and is not proven; 5 a system could not be reached or observed completely.",
+    "4 ended without proof: the message says what to look at; 5 a system could not be reached or observed completely.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",

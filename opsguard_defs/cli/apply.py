@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def apply(digest: Digest, as_json: AsJson = False) -> int:
     """Look again, and write exactly the approved plan, or refuse and write nothing.
 
-    Exit code 0: written and proven, or nothing to do. 3: refused. 4: something was written and is not proven. 5: not observed.
+    Exit code 0: written and proven, or nothing to do. 3: refused. 4: ended without proof. 5: not observed.
     """
     from opsguard_defs.settings import load_settings
 

@@ -19,7 +19,7 @@ class Exit(IntEnum):
     REFUSED = 3
     """Refused; nothing was written."""
     UNPROVEN = 4
-    """Something was written and is not proven; the message says what to look at."""
+    """Ended without proof: the message says what to look at."""
     NOT_OBSERVED = 5
     """A system could not be reached or observed completely."""
 

@@ -1,4 +1,4 @@
-"""`opsguard ledger`: what may never happen twice, and how far each attempt got. Reads only."""
+"""`opsguard ledger`: what may never happen twice, and how far each attempt got. These commands read; `ledger_resolve` writes."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +13,8 @@ from opsguard_defs.cli.state_store import open_state
 from resources.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from guards.delivery.entry import Reservation
 
 ledger = typer.Typer(help="The ledger of everything that may happen only once.", no_args_is_help=True)
@@ -31,7 +33,9 @@ def status(as_json: AsJson = False) -> int:
     line(f"slots: {', '.join(f'{number} {state}' for state, number in counts.items()) or 'none yet'}")
     line(f"chain: {count_words(head.sequence, 'row')}, head {head.digest}")
     if doubtful := counts.get("unknown", 0) + counts.get("sending", 0):
-        line(f"{count_words(doubtful, 'slot')} unresolved: a report looks at each and says what it found")
+        line(
+            f"{count_words(doubtful, 'slot')} unresolved: a report looks at each and says what it found; what stays in doubt a person settles: `opsguard ledger resolve`"
+        )
     return Exit.DONE
 
 
@@ -54,23 +58,11 @@ def show(
         attempts = store.ledger.of(wanted) if wanted else store.ledger.history(slot)
     if as_json:
         for attempt in attempts:
-            emit(_attempt_json(attempt))
+            emit(attempt_json(attempt))
     elif not attempts:
         line("the ledger holds no attempt at that")
     else:
-        rows = [
-            (
-                words.utc(a.changed_at),
-                a.state,
-                a.attempt,
-                a.pins.facts.get("name", ""),
-                a.holder,
-                a.slot.key,
-                a.note or a.reason or "",
-            )
-            for a in attempts
-        ]
-        table(("when", "state", "attempt", "name", "holder", "slot", "why"), rows, right=("attempt",))
+        show_attempts(attempts)
     return Exit.DONE
 
 
@@ -98,7 +90,23 @@ def verify(as_json: AsJson = False) -> int:
     return Exit.NOT_OBSERVED if found.faults else Exit.DONE
 
 
-def _attempt_json(attempt: "Reservation") -> dict[str, Any]:
+def show_attempts(attempts: "Iterable[Reservation]") -> None:
+    rows = [
+        (
+            words.utc(a.changed_at),
+            a.state,
+            a.attempt,
+            a.pins.facts.get("name", ""),
+            a.holder,
+            a.slot.key,
+            a.note or a.reason or "",
+        )
+        for a in attempts
+    ]
+    table(("when", "state", "attempt", "name", "holder", "slot", "why"), rows, right=("attempt",))
+
+
+def attempt_json(attempt: "Reservation") -> dict[str, Any]:
     return {
         "slot": attempt.slot.key,
         "attempt": attempt.attempt,

@@ -42,7 +42,7 @@ def test_only_the_bytes_or_a_confirmed_rename_at_a_partner_that_takes_files_away
 def test_a_feed_that_is_gone_after_its_rename_was_only_asked_for_is_left_to_a_person() -> None:
     gone = Traces(placing_intended=True, in_place=False, temp_present=False, taken_if_absent=False, final=FinalName.ABSENT)
     assert resolve(gone).resolution is Resolution.CANNOT_TELL
-    assert resolve(gone).why.endswith("Ask the partner")
+    assert resolve(gone).why.endswith("Ask the partner, then record the answer: opsguard ledger resolve")
 
 
 def test_each_reason_is_its_own_sentence() -> None:
