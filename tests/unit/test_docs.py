@@ -142,7 +142,7 @@ def test_every_outcome_of_a_feed_is_in_the_runbook(outcome: Outcome) -> None:
 def commands(command: Any = None, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], set[str]]]:
     """Every command's words with its options; a group counts as one too, since some run without a further word."""
     command = command or get_command(app)
-    yield words, {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    yield words, {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
     for name, inner in getattr(command, "commands", {}).items():
         yield from commands(inner, (*words, name))
 
