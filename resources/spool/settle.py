@@ -128,9 +128,11 @@ def _delivered(
 
 
 def _settle(writing: Writing, target: SpoolTarget, grant: Grant, outcome: settled.Outcome) -> Sent | None:
-    """None when the ledger took it. A stale grant: somebody else decided meanwhile; what we saw is kept there as late evidence."""
+    """None when the ledger took it. A stale grant: somebody else decided meanwhile; what we saw is kept there as late evidence, and
+    `LeaseLost` is raised when that somebody has our place."""
     answer = writing.state.ledger.settle(grant, outcome)
     if isinstance(answer, LedgerRefused):
+        writing.state.require_live(writing.authorization)
         return sent_of(target, Outcome.UNKNOWN, f"the ledger refused our word ({answer.code}): {answer.message}")
     return None
 

@@ -76,11 +76,16 @@ def _remove(writing: Writing, row: JournalRow) -> str:
 def _settle_aside(writing: Writing, row: JournalRow, due: Mapping[str, SpoolAction]) -> str:
     """A copy that was moved aside goes once its replacement is proven, and else gets its name back."""
     aside = OurName(_name_of(row), row.intent_id)
-    if _was_sent(writing.state, row):
+    if _was_sent(writing.state, row) and _replacement_arrived(writing, row.subject):
         return remove_aside(writing, aside)
     if row.subject in due:
         return "its feed is being sent by this run"
     return put_back(writing, row.subject, aside)
+
+
+def _replacement_arrived(writing: Writing, feed: str) -> bool:
+    """Nothing under the final name: what waits aside may itself be the replacement, moved by a run that came too late."""
+    return writing.route.partner.profile.consumes_on_arrival or writing.partner.stat(writing.inbox, feed) is not None
 
 
 def _name_of(row: JournalRow) -> str:

@@ -53,7 +53,8 @@ def _afresh(writing: Writing, temp: str, attempt: int) -> None:
 
 
 def _upload(writing: Writing, target: SpoolTarget, temp: str) -> str:
-    """SHA-256 of the bytes that went out."""
+    """SHA-256 of the bytes that went out. A run that slept and lost its lease makes no name that nobody would sweep."""
+    writing.state.require_live(writing.authorization)
     relay = writing.relay(target)
     writing.partner.write(writing.inbox, temp, relay)
     return relay.sha256

@@ -4,7 +4,8 @@
 
 While FILE exists it holds {"event", "when", "pattern"}: `upload`, `rename` or `remove`, `before` or `after` it is done, and a regular
 expression for "path -> to". The first that fits is left without an answer, FILE is removed, and the log gets the event `stalled`. A
-process that is killed then was killed exactly between its write and the knowledge of it.
+process that is killed then was killed exactly between its write and the knowledge of it. `held` (FTP renames) is a request that was long
+on its way: it is obeyed and answered once a file `release` is beside FILE.
 """
 
 import argparse
@@ -54,6 +55,9 @@ class StallingPeer(Peer):
     def arm(self, event: str, when: str, pattern: str) -> None:
         self.arm_file.write_text(json.dumps({"event": event, "when": when, "pattern": pattern}))
 
+    def release(self) -> None:
+        self.arm_file.with_name("release").touch()
+
     def is_armed(self) -> bool:
         return self.arm_file.exists()
 
@@ -89,11 +93,20 @@ class StallingSession(LoggedSession):
         source, target = self.fs.fs2ftp(self._rnfr or ""), self.fs.fs2ftp(path)
         if self._stall_if("rename", "before", source, target):
             return None
+        if Arm.fires("rename", "held", source, target):
+            self.access_log.say("held", self.username, source, to=target)
+            waiting = self.ioloop.call_every(0.02, lambda: self._go_on(waiting, path))
+            return None
         if Arm.never_replaces and Path(path).exists():
             self._rnfr = None
             self.respond("550 File exists.")
             return None
         return self._done_unseen("rename", source, target, lambda: super(StallingSession, self).ftp_RNTO(path))
+
+    def _go_on(self, waiting: Any, path: str) -> None:
+        if Arm.file.with_name("release").exists():
+            waiting.cancel()
+            self.ftp_RNTO(path)
 
     def ftp_DELE(self, path: str) -> Any:
         shown = self.fs.fs2ftp(path)
