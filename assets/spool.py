@@ -116,6 +116,7 @@ def observing_assets(route: SpoolRoute, site: Site, *, tell: Tell) -> dg.AssetsD
             context.log.info("plan %s: %s", report.plan.short, counted(report.plan.counts))
             page = plan_page(report, route=route, site=site, state=store)
             tell(page, store, context.run_id, context.log)
+            _forget_what_is_old(store, state.retention_days, context.run_id, context.log)
         for thing, listing in zip(LISTINGS, _listings(report), strict=True):
             yield dg.MaterializeResult(spool_key(route, thing), metadata=_listing_metadata(listing))
             yield listing_check(route, thing, listing)
@@ -125,6 +126,17 @@ def observing_assets(route: SpoolRoute, site: Site, *, tell: Tell) -> dg.AssetsD
         yield decision_check(page, asset_key=spool_key(route, "plan").path)
 
     return observe
+
+
+def _forget_what_is_old(store: StateStore, days: int, run_id: str, log: logging.Logger) -> None:
+    """With the first report of a day. The report is recorded: a database that cannot prune now is asked again tomorrow."""
+    try:
+        gone = store.prune_daily(days, run_id=run_id)
+    except OpsGuardError as error:
+        log.warning("what is older than %d days could not be forgotten: %s", days, error)
+        return
+    if gone is not None:
+        log.info("forgotten: %d reports, %d plans, %d alerts older than %d days", gone.reports, gone.plans, gone.alerts, days)
 
 
 def listing_check(route: SpoolRoute, thing: str, listing: Listing) -> dg.AssetCheckResult:

@@ -31,7 +31,7 @@ def definitions(settings: Settings, *, from_a_form: bool = True) -> dg.Definitio
 
 
 def state_of(settings: Settings) -> StateResource:
-    return StateResource(home=str(settings.home.absolute()))
+    return StateResource(home=str(settings.home.absolute()), retention_days=settings.retention_days)
 
 
 def site_of(settings: Settings, *, from_a_form: bool) -> Site:

@@ -1,12 +1,12 @@
 """Runs that the command line makes: in this process, recorded in the Dagster instance, shown on the job's page."""
 
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, TextIO
+from pathlib import Path
+from typing import Any, Final
 
 import dagster as dg
 from dagster._core.execution.execute_in_process_result import ExecuteInProcessResult
@@ -16,7 +16,6 @@ from guards.check import CheckOutcome, Severity
 from guards.receipt import Receipt
 from guards.refusal import RefusalCode, Refused
 from opsguard_defs import dagster_home
-from opsguard_defs.console_log import console_log
 from opsguard_defs.settings import Settings, Watch
 from opsguard_defs.settings.overrides import override_policy
 from resources.errors import NotObserved, OpsGuardError, Unproven, Unreachable
@@ -156,24 +155,24 @@ def _execute(
 ) -> ExecuteInProcessResult:
     from opsguard_defs.assembly import definitions
 
-    quiet = dg.Definitions(loggers={"console": console_log})
-    resolved = dg.Definitions.merge(definitions(settings, from_a_form=False), quiet).resolve_job_def(job)
-    with _console_of(settings) as console, redirect_stderr(console):
+    resolved = definitions(settings, from_a_form=False).resolve_job_def(job)
+    with _quiet():
         return resolved.execute_in_process(
             run_config=dict(config), instance=instance, tags={**_LOCATION_TAG, **(tags or {})}, raise_on_error=False
         )
 
 
 @contextmanager
-def _console_of(settings: Settings) -> Iterator[TextIO]:
-    """Dagster says every event on stderr: it belongs into a file, since the command line prints its own sentences there."""
+def _quiet() -> Iterator[None]:
+    """Dagster says every event on stderr, where the command line prints its own sentences. The run's page has them all.
+
+    Our own warnings are not touched: their handler has the stream it was made with.
+    """
     if os.environ.get("OPSGUARD_DEBUG") == "1":
-        yield sys.stderr
+        yield
         return
-    directory = settings.home / "log"
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (directory / "runs.log").open("a", encoding="utf-8", errors="backslashreplace") as console:
-        yield console
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stderr(nowhere):
+        yield
 
 
 def _plan_of(store: StateStore, result: ExecuteInProcessResult) -> StoredPlan:

@@ -6,6 +6,7 @@ webserver, daemon and their code servers running. These end with us, however we 
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -28,6 +29,8 @@ LOAD_SECONDS: Final = 300.0
 """12 to 17 s on two idle cores; 100 s were seen on two cores shared by sixteen busy processes."""
 END_SECONDS: Final = 8.0
 """They need 3 s, longer with a run under way."""
+LARGEST_LOG_BYTES: Final = 4 * 1024 * 1024
+"""Of `dagster.log`; the one before it is kept beside it as `dagster.log.1`."""
 _LEFTOVER_SECONDS: Final = 3.0
 _POLL_SECONDS: Final = 0.2
 _ASK_SECONDS: Final = 20.0
@@ -44,7 +47,8 @@ class Services:
     children: tuple["subprocess.Popen[bytes]", ...]
 
     def check(self) -> None:
-        """Raises Unreachable when one of them has ended by itself."""
+        """Raises Unreachable when one of them has ended by itself. Call it now and then: it also keeps the log short."""
+        shorten(self.log)
         for child in self.children:
             if child.poll() is not None:
                 raise Unreachable(f"Dagster's {_role(child)} ended with exit code {child.returncode}:\n{_tail(self.log)}")
@@ -154,6 +158,13 @@ def _role(child: "subprocess.Popen[bytes]") -> str:
 
 def _tail(log: Path) -> str:
     return log.read_text(encoding="utf-8", errors="replace")[-3000:].strip()
+
+
+def shorten(log: Path) -> None:
+    """Past `LARGEST_LOG_BYTES` it begins anew. Those who write hold it open to append, so it is emptied, not renamed."""
+    if log.stat().st_size > LARGEST_LOG_BYTES:
+        shutil.copyfile(log, log.with_name(f"{log.name}.1"))
+        os.truncate(log, 0)
 
 
 def free_port() -> int:

@@ -51,6 +51,25 @@ _ALERTS: Final = _named("DELETE FROM opsguard.outbox WHERE status = 'sent' AND s
 _FIRST_SEEN: Final = _named("DELETE FROM opsguard.first_seen WHERE asked_at < now() - :age")
 
 
+# Of the reports of one UTC day exactly one follows a report of an earlier day (or none): no row has to remember who it was.
+_IS_FIRST_OF_ITS_DAY: Final = text("""
+    SELECT coalesce(
+        (
+            SELECT earlier.reported_at < date_trunc('day', now(), 'UTC')
+            FROM opsguard.reports AS earlier
+            WHERE earlier.id < mine.id ORDER BY earlier.id DESC LIMIT 1
+        ),
+        true
+    )
+    FROM opsguard.reports AS mine WHERE mine.run_id = :run_id ORDER BY mine.id DESC LIMIT 1
+""")
+
+
+def prune_daily(connection: Connection, days: int, *, run_id: str) -> Pruned | None:
+    """None unless this run's report is the first one of its day in this store: 100 reports a day prune once."""
+    return prune(connection, days) if connection.execute(_IS_FIRST_OF_ITS_DAY, {"run_id": run_id}).scalar() else None
+
+
 def prune(connection: Connection, days: int) -> Pruned:
     """Everything older than `days` (1 or more) that may go."""
     if days < 1:

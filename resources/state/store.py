@@ -26,7 +26,7 @@ from resources.state.ledger import Ledger
 from resources.state.migrate import migrate
 from resources.state.outbox import OutboxRow
 from resources.state.plans import PlanSummary, StoredPlan
-from resources.state.prune import KEEP_DAYS, Pruned, prune
+from resources.state.prune import KEEP_DAYS, Pruned, prune, prune_daily
 
 Result = TypeVar("Result")
 
@@ -167,6 +167,10 @@ class StateStore:
     def prune(self, days: int = KEEP_DAYS) -> Pruned:
         """Forgets reports and plans older than `days` that nobody decided on. Decisions, receipts, journal and ledger stay."""
         return self._write("the pruning", lambda c: prune(c, days))
+
+    def prune_daily(self, days: int, *, run_id: str) -> Pruned | None:
+        """The same, when the report of `run_id` is the first one today (UTC); None when it is not."""
+        return self._write("the pruning", lambda c: prune_daily(c, days, run_id=run_id))
 
     def backup(self, path: Path) -> Backup:
         """Every row, as of now, into a new file of JSON lines."""

@@ -95,6 +95,25 @@ def test_an_old_plan_that_was_pruned_can_be_reported_and_approved_again(filled, 
     assert decide(filled, proposed.digest).plan_digest == proposed.digest
 
 
+def test_the_first_report_of_a_day_prunes_and_the_others_do_not(state_store, database_url):
+    """Nothing pruned by itself, and a year of reports every five minutes filled the disk."""
+    for name in ("old-1", "old-2"):
+        report(state_store, plan(name), run_id=name)
+    aged(database_url, 91)
+    report(state_store, plan("today"), run_id="first")
+    report(state_store, plan("today"), run_id="second")
+    assert state_store.prune_daily(90, run_id="second") is None
+    assert len(state_store.plans()) == 3
+    pruned = state_store.prune_daily(90, run_id="first")
+    assert (pruned.reports, pruned.plans) == (2, 2)
+    assert [each.digest for each in state_store.plans()] == [plan("today").digest]
+
+
+def test_the_first_report_of_all_prunes_too(state_store):
+    report(state_store, plan("only"), run_id="first")
+    assert state_store.prune_daily(90, run_id="first").reports == 0
+
+
 def test_retention_is_a_day_or_more(state_store):
     with pytest.raises(ConfigurationError):
         state_store.prune(0)
