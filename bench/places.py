@@ -6,7 +6,7 @@ both figures; else the sandbox's, which the results then show.
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def _made(directory: Path) -> Path:
 
 
 @contextmanager
-def _or_not_here(start: "Start") -> Iterator[Peer]:
+def _or_not_here(start: Callable[[], AbstractContextManager[Peer]]) -> Iterator[Peer]:
     """A test would be skipped: a benchmark says what is missing and goes on."""
     try:
         server = start()
@@ -73,9 +73,3 @@ def _or_not_here(start: "Start") -> Iterator[Peer]:
         yield peer
     finally:
         server.__exit__(None, None, None)
-
-
-class Start:
-    """Type of what starts a server."""
-
-    def __call__(self) -> AbstractContextManager[Peer]: ...  # type: ignore[empty-body]
