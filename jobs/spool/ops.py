@@ -18,7 +18,7 @@ from guards.receipt import Receipt
 from guards.refusal import Refused
 from jobs.spool.config import RedeliverConfig
 from jobs.spool.decision_log import decision_logged
-from jobs.spool.outcomes import failing_with_exit_code, proven, sent_json, what_was_done
+from jobs.spool.outcomes import failing_with_exit_code, in_doubt, proven, sent_json, what_was_done
 from jobs.spool.request import applying, decided, request_of
 from resources.errors import Unproven
 from resources.spool.prove_delivered import prove_delivered
@@ -105,6 +105,9 @@ def archive_op(route: SpoolRoute, site: Site) -> dg.OpDefinition:
             decision_logged(context, route, digest=apply.plan.digest, done=done, receipts=receipts)
             _report_again(context, store, route=route, site=site, done=done)
         yield dg.Output(None, "delivered", metadata=_written(receipts, plan=apply.plan.short, base_url=site.base_url))
+        with failing_with_exit_code():
+            if doubt := in_doubt(sent):
+                raise Unproven(doubt)
 
     return archive_sources
 

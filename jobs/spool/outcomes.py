@@ -31,6 +31,18 @@ def what_was_done(sent: dict[str, Any], archived: int) -> str:
     return f"{said} {problems[0]}{f' (and {len(problems) - 1} more)' if len(problems) > 1 else ''}" if problems else said
 
 
+def in_doubt(sent: dict[str, Any]) -> str:
+    """ "" or one sentence about the feeds that may or may not have arrived."""
+    doubtful = [one for one in sent["sent"] if Outcome(one["outcome"]) is Outcome.UNKNOWN]
+    if not doubtful:
+        return ""
+    more = f" (and {len(doubtful) - 1} more)" if len(doubtful) > 1 else ""
+    return (
+        f"{count_words(len(doubtful), 'feed')} in doubt, looked at by nobody yet: {doubtful[0]['name']!a}: "
+        f"{doubtful[0]['message']}{more}. Look at the inbox, then report again: what the partner holds will decide"
+    )
+
+
 @contextmanager
 def failing_with_exit_code() -> Iterator[None]:
     """A broken world ends the run with its sentence and the exit code that the command line gives for it."""

@@ -49,6 +49,8 @@ def reobserve(
     """What an apply run needs: whole listings, and every fact about the plan's own names, hashes of their sources included.
     `moved` is called with every answer and every block that was read."""
     world = look(sides, state, policy=policy, progress=_both(progress, moved))
+    if world.incomplete:
+        return world  # the gate refuses it as it is
     wanted = frozenset(names)
     questions = Questions(confirm_source=wanted, confirm_partner=wanted, hash_source=wanted)
     return _answer(world, questions, sides, policy=policy, progress=progress, moved=moved)
