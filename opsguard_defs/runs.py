@@ -133,16 +133,31 @@ def verify(settings: Settings, watch: Watch) -> VerifyResult:
 
 @contextmanager
 def _instance(settings: Settings, *, only_reads: bool = False) -> Iterator[dg.DagsterInstance]:
-    """Dagster's own storage is the state database. The variables are set for this process, since `dagster.yaml` reads them.
+    """Dagster's own storage is the state database. Its variables are set meanwhile, since `dagster.yaml` reads them.
 
     `only_reads`: connections are kept. Dagster opens one per event otherwise, 130 in a report, a third of its time; a run that
     writes keeps to that, since a kept connection that the database lost costs the run.
     """
-    os.environ.update(dagster_home.prepare(settings.home, state_url(settings.home)))
-    with dg.DagsterInstance.get() as instance:
+    variables = dagster_home.prepare(settings.home, state_url(settings.home))
+    with _environment(variables), dg.DagsterInstance.get() as instance:
         if only_reads:
             instance.optimize_for_webserver(statement_timeout=_STATEMENT_MILLISECONDS, pool_recycle=3600, max_overflow=5)
         yield instance
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """As they were before, afterwards: a DAGSTER_HOME that we set must not be taken for one that a person set."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _execute(

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from opsguard_defs import dagster_home
-from opsguard_defs.processes import PROJECT_ROOT, module_command, module_environment, start_tied, stop
+from opsguard_defs.instance import WORKSPACE
+from opsguard_defs.processes import module_command, module_environment, start_tied, stop
 from opsguard_defs.sandbox.layout import private_directory
 from resources.errors import ConfigurationError, Unreachable
 
-WORKSPACE: Final = PROJECT_ROOT / "workspace.yaml"
 LOAD_SECONDS: Final = 300.0
 """12 to 17 s on two idle cores; 100 s were seen on two cores shared by sixteen busy processes."""
 END_SECONDS: Final = 8.0
@@ -72,7 +72,6 @@ def services(
     """
     port = port or free_port()
     require_free_port(port)
-    _require_file(workspace)
     prepared = {**dagster_home.prepare(home, state_url), **(environment or {})}
     dagster_home.create_tables(prepared)
     logs = home.absolute() / "log"
@@ -184,11 +183,3 @@ def require_free_port(port: int) -> None:
             raise ConfigurationError(
                 f"Port {port} of 127.0.0.1 is taken ({error.strerror}): end what uses it, or give another with --port."
             ) from error
-
-
-def _require_file(workspace: Path) -> None:
-    if not workspace.is_file() or not dagster_home.INSTANCE_FILE.is_file():
-        raise ConfigurationError(
-            f"{workspace.name} and dagster.yaml are not where this program was installed ({PROJECT_ROOT}):"
-            " the UI is started from a checkout of the project."
-        )

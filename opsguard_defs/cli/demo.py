@@ -36,6 +36,7 @@ def demo(
     box = Sandbox()
     with box.running():
         os.environ.update(box.env())
+        os.environ.pop("DAGSTER_HOME", None)  # the demo's runs do not belong into somebody's own instance
         settings = load_settings(box.config)
         watches = box.watches if every_route else USUAL_WATCHES
         played = []

@@ -1,5 +1,6 @@
 """Webserver and daemon start whole or not at all, say why not, and end with the process that started them."""
 
+import hashlib
 import json
 import signal
 import socket
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from opsguard_defs.dagster_home import dagster_url, prepare
+from opsguard_defs.dagster_home import InstanceFile, dagster_url, instance_of, prepare
+from opsguard_defs.instance import INSTANCE_FILE, WORKSPACE
 from opsguard_defs.processes import PROJECT_ROOT
 from opsguard_defs.services import free_port, services
 from resources.errors import ConfigurationError, Unreachable
@@ -97,14 +99,53 @@ def test_another_database_is_refused(url: str) -> None:
         dagster_url(url)
 
 
+URL = "postgresql://u@h/d"
+
+
 @pytest.mark.fast
-def test_dagsters_home_is_private_and_follows_the_projects_file(tmp_path: Path) -> None:
-    prepare(tmp_path, "postgresql://u@h/d")
+def test_dagsters_home_is_private_and_holds_the_projects_file(tmp_path: Path) -> None:
+    variables = prepare(tmp_path, URL, {})
     directory = tmp_path / "dagster"
-    assert directory.stat().st_mode & 0o777 == 0o700
     instance = directory / "dagster.yaml"
-    instance.write_text("storage: {}")
-    environment = prepare(tmp_path, "postgresql://u@h/d")
+    assert directory.stat().st_mode & 0o777 == 0o700
     assert instance.read_text() == (PROJECT_ROOT / "dagster.yaml").read_text()
     assert instance.stat().st_mode & 0o777 == 0o600
-    assert environment["DAGSTER_HOME"] == str(directory)
+    assert (variables["DAGSTER_HOME"], variables["OPSGUARD_DAGSTER_URL"]) == (str(directory), "postgresql+psycopg2://u@h/d")
+
+
+@pytest.mark.fast
+def test_an_instance_file_that_a_person_changed_is_left_and_an_older_one_of_ours_is_not(tmp_path: Path) -> None:
+    """An operator's run limit was gone after the next report."""
+    prepare(tmp_path, URL, {})
+    instance = tmp_path / "dagster" / "dagster.yaml"
+    instance.write_text("concurrency: {}")
+    assert prepare(tmp_path, URL, {})["DAGSTER_HOME"] == str(instance.parent)
+    assert instance.read_text() == "concurrency: {}"
+    assert instance_of(tmp_path, {}).kind is InstanceFile.EDITED
+
+    (tmp_path / "dagster" / "dagster.yaml.written").write_text(hashlib.sha256(b"concurrency: {}").hexdigest())
+    assert instance_of(tmp_path, {}).kind is InstanceFile.OURS
+    prepare(tmp_path, URL, {})
+    assert instance.read_text() == (PROJECT_ROOT / "dagster.yaml").read_text()
+
+
+@pytest.mark.fast
+def test_an_instance_that_dagster_home_names_is_used_and_not_written_to(tmp_path: Path) -> None:
+    """Runs of the command line landed in an instance of their own, and were missing in the production UI."""
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    named = {"DAGSTER_HOME": str(theirs)}
+    assert prepare(tmp_path, URL, named)["DAGSTER_HOME"] == str(tmp_path / "dagster"), "it holds no dagster.yaml"
+
+    (theirs / "dagster.yaml").write_text("{}")
+    found = prepare(tmp_path, URL, {**named, "OPSGUARD_DAGSTER_URL": "postgresql+psycopg2://x@y/z"})
+    assert (found["DAGSTER_HOME"], found["OPSGUARD_DAGSTER_URL"]) == (str(theirs), "postgresql+psycopg2://x@y/z")
+    assert [path.name for path in theirs.iterdir()] == ["dagster.yaml"]
+    assert instance_of(tmp_path, named).kind is InstanceFile.THEIRS
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("packaged", [INSTANCE_FILE, WORKSPACE])
+def test_the_package_carries_the_checkouts_own_files(packaged: Path) -> None:
+    """An installed wheel had no workspace.yaml, and `opsguard dev` did not start."""
+    assert packaged.read_bytes() == (PROJECT_ROOT / packaged.name).read_bytes()
