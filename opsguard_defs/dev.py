@@ -1,4 +1,6 @@
-"""`opsguard dev`: sandbox, one incident, a first report, Dagster's UI and daemon. All end together, however this process ends.
+"""`opsguard dev`: sandbox, one incident, a first report, Dagster's UI and daemon; or UI and daemon on a person's own watches.
+
+All end together, however this process ends.
 
 Not `dagster dev`, which can be neither scripted nor stopped safely (see `services`). Light to import: Dagster runs in the children only.
 """
@@ -9,14 +11,17 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from opsguard_defs import dagster_home
 from opsguard_defs.processes import PROJECT_ROOT, module_command, module_environment, start_tied, stop
 from opsguard_defs.sandbox import Sandbox, clean_night, incident
 from opsguard_defs.sandbox.incident import waiting
-from opsguard_defs.services import WORKSPACE, Services, require_free_port, services
-from resources.errors import Unreachable
+from opsguard_defs.services import Services, require_free_port, services
+from resources.errors import ConfigurationError, Unreachable
+
+if TYPE_CHECKING:
+    from opsguard_defs.settings import Settings
 
 DEFAULT_PORT: Final = 3000
 TROUBLED: Final = "ftp_demo"
@@ -38,17 +43,62 @@ def dev(home: Path, *, port: int = DEFAULT_PORT, read_only: bool = False, say: S
     In the sandbox the automation runs: the arrival sensor and the nightly schedule are on.
     Raises ConfigurationError for a port that is taken or a home that cannot be written, Unreachable when something does not start.
     """
+
+    def run() -> None:
+        with everything(home, port=port, read_only=read_only, say=say) as (sandbox, running):
+            say(f"Dagster's UI: {running.url}/locations/opsguard/asset-groups/spool_{TROUBLED}/lineage")
+            say(f"Files to play with: {sandbox.home / 'sandbox' / 'files'} (or any client: `opsguard sandbox status`)")
+            say("Ctrl-C ends all of it.")
+            _watch_over(running, sandbox)
+
+    return _until_asked(run, port=port, say=say, ended="UI, daemon and sandbox")
+
+
+def dev_own(settings: "Settings", *, port: int = DEFAULT_PORT, read_only: bool = False, say: Say) -> int:
+    """The same on the watches and the state store of `settings`: no sandbox, no incident, and automation only as it was switched on.
+
+    Raises ConfigurationError also when there is no watch to serve.
+    """
+
+    def run() -> None:
+        with own_watches(settings, port=port, read_only=read_only, say=say) as running:
+            group = f"{settings.watches[0].guard}_{settings.watches[0].name}"
+            say(f"Dagster's UI: {running.url}/locations/opsguard/asset-groups/{group}/lineage")
+            say("What runs by itself is stopped until you switch it on, in the UI under Automation.")
+            say("Ctrl-C ends all of it.")
+            _watch_over(running)
+
+    return _until_asked(run, port=port, say=say, ended="UI and daemon")
+
+
+def _until_asked(run: Callable[[], None], *, port: int, say: Say, ended: str) -> int:
     try:
         with _signals_end():
             require_free_port(port)
-            with everything(home, port=port, read_only=read_only, say=say) as (sandbox, running):
-                say(f"Dagster's UI: {running.url}/locations/opsguard/asset-groups/spool_{TROUBLED}/lineage")
-                say(f"Files to play with: {sandbox.home / 'sandbox' / 'files'} (or any client: `opsguard sandbox status`)")
-                say("Ctrl-C ends all of it.")
-                _watch_over(sandbox, running)
+            run()
     except _AskedToEnd:
-        say("Ended: UI, daemon and sandbox.")
+        say(f"Ended: {ended}.")
     return 0
+
+
+@contextmanager
+def own_watches(settings: "Settings", *, port: int, read_only: bool = False, say: Say) -> Iterator[Services]:
+    """UI and daemon for the length of the block. The children find the same settings, wherever they stand."""
+    from resources.state import StateStore, state_url
+
+    if settings.config_file is None or not settings.watches:
+        first = f"{settings.config_file} has no [[watch]]" if settings.config_file else "there is no opsguard.toml"
+        raise ConfigurationError(f"{first}: `opsguard init spool NAME >> opsguard.toml`, fill it in, `opsguard doctor`")
+    for watch in settings.watches:
+        for problem in watch.missing():
+            say(f"{watch.guard}/{watch.name}: {problem}")
+    database = state_url(settings.home)
+    StateStore.open(database).close()
+    links = f"http://127.0.0.1:{port}" if "ui_url" not in settings.model_fields_set else settings.ui_url
+    environment = {"OPSGUARD_CONFIG": str(settings.config_file.absolute()), "OPSGUARD_UI_URL": links}
+    say("Starting Dagster's UI and daemon (10 to 20 s) ...")
+    with services(home=settings.home, state_url=database, port=port, read_only=read_only, environment=environment) as running:
+        yield running
 
 
 @contextmanager
@@ -63,7 +113,10 @@ def everything(home: Path, *, port: int, read_only: bool = False, say: Say) -> I
         set_the_scene(sandbox)
         database = state_url(sandbox.home)
         environment = {**sandbox.env(), "OPSGUARD_UI_URL": f"http://127.0.0.1:{port}", "OPSGUARD_AUTOMATION": "running"}
-        prepared = {**environment, **dagster_home.prepare(sandbox.home, database)}
+        prepared = {
+            **environment,
+            **dagster_home.prepare(sandbox.home, database, {}),
+        }  # not the DAGSTER_HOME of somebody's own watches
         dagster_home.create_tables(prepared)
         say("Writing the first report ...")
         first_report(sandbox, prepared, say=say)
@@ -74,8 +127,7 @@ def everything(home: Path, *, port: int, read_only: bool = False, say: Say) -> I
                 state_url=database,
                 port=port,
                 read_only=read_only,
-                workspace=WORKSPACE,
-                environment=environment,
+                environment=prepared,
             )
         )
         yield sandbox, running
@@ -109,10 +161,10 @@ def first_report(sandbox: Sandbox, environment: dict[str, str], *, say: Say) -> 
         say(f"The first report ended with exit code {child.returncode}:\n{said}")
 
 
-def _watch_over(sandbox: Sandbox, running: Services) -> NoReturn:
+def _watch_over(running: Services, sandbox: Sandbox | None = None) -> NoReturn:
     while True:
         running.check()
-        if sandbox.status() is None:
+        if sandbox is not None and sandbox.status() is None:
             raise Unreachable("The sandbox was stopped (`opsguard sandbox down`?), so this ends as well.")
         time.sleep(_LOOK_SECONDS)
 

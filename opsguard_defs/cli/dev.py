@@ -1,4 +1,4 @@
-"""`opsguard dev`: sandbox, Dagster's UI and daemon on this machine, ended together."""
+"""`opsguard dev`: Dagster's UI and daemon on this machine, with the sandbox or for one's own watches, ended together."""
 
 from typing import Annotated
 
@@ -9,15 +9,23 @@ from opsguard_defs.cli.output import emit, say
 
 
 def dev(
+    no_sandbox: Annotated[bool, typer.Option("--no-sandbox", help="Your own opsguard.toml and state; no sandbox.")] = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="Serve a UI that can launch and change nothing.")] = False,
     port: Annotated[int, typer.Option(min=1, max=65_535, help="Port of the UI, on 127.0.0.1.")] = 3000,
     as_json: AsJson = False,
 ) -> int:
-    """Sandbox, Dagster's UI and its daemon on 127.0.0.1, with one incident waiting. Ctrl-C ends all of it."""
-    from opsguard_defs.dev import dev as run_until_asked
-    from opsguard_defs.settings import home_path
+    """Sandbox, Dagster's UI and its daemon on 127.0.0.1, with one incident waiting. Ctrl-C ends all of it.
 
-    return run_until_asked(home_path(), port=port, read_only=read_only, say=_say_json if as_json else say)
+    With --no-sandbox: UI and daemon for the watches of your own opsguard.toml; nothing runs by itself until you switch it on.
+    """
+    from opsguard_defs.dev import dev as run_until_asked
+    from opsguard_defs.dev import dev_own
+    from opsguard_defs.settings import home_path, load_settings
+
+    tell = _say_json if as_json else say
+    if no_sandbox:
+        return dev_own(load_settings(), port=port, read_only=read_only, say=tell)
+    return run_until_asked(home_path(), port=port, read_only=read_only, say=tell)
 
 
 def _say_json(text: str) -> None:
