@@ -10,10 +10,7 @@ LONGEST_NAME_BYTES: Final = 255
 def temp_name(pattern: str, *, name: str, run_id: str) -> str:
     """The profile's pattern filled in; `run8` is 8 hex digits of the run. Shortened from the end of `name` to fit 255 bytes."""
     run8 = run8_of(run_id)
-    room = LONGEST_NAME_BYTES - len(pattern.format(name="", run8=run8).encode())
-    kept = name
-    while len(kept.encode("utf-8", "surrogateescape")) > room:
-        kept = kept[:-1]
+    kept = _shortened(name, room=LONGEST_NAME_BYTES - len(pattern.format(name="", run8=run8).encode()))
     return pattern.format(name=kept, run8=run8)
 
 
@@ -24,7 +21,23 @@ def aside_name(*, name: str, run_id: str) -> str:
 
 def taken_archive_name(*, name: str, sha256: str, at: datetime) -> str:
     """The archive never replaces: a taken name gets time and content behind it."""
-    return f"{name}.{at:%Y%m%dT%H%M%SZ}.{sha256[:8]}"
+    behind = f".{at:%Y%m%dT%H%M%SZ}.{sha256[:8]}"
+    return _shortened(name, room=LONGEST_NAME_BYTES - len(behind)) + behind
+
+
+def fits(name: str) -> bool:
+    """Short enough for a server to hold it."""
+    return _bytes_of(name) <= LONGEST_NAME_BYTES
+
+
+def _shortened(name: str, *, room: int) -> str:
+    while _bytes_of(name) > room:
+        name = name[:-1]
+    return name
+
+
+def _bytes_of(name: str) -> int:
+    return len(name.encode("utf-8", "surrogateescape"))
 
 
 def run8_of(run_id: str) -> str:

@@ -4,6 +4,7 @@ from guards.spool.listing import Entry, Listing
 from guards.spool.planning import SpoolTarget
 from guards.spool.world import SpoolWorld
 from resources.file_servers.interface import Reader
+from resources.spool.names import fits
 from resources.spool.writing import Writing
 
 
@@ -21,9 +22,10 @@ def recheck(writing: Writing, target: SpoolTarget) -> str:
 
 
 def world_of_one(writing: Writing, target: SpoolTarget) -> SpoolWorld:
-    """Complete for this one name: each row was asked for by itself, so a name without a row is provably absent."""
+    """Complete for this one name: each row was asked for by itself, so a name without a row is provably absent. A marker's name that
+    is too long for any server cannot be there."""
     source, partner = writing.source, writing.partner
-    siblings = [target.name + suffix for suffix in target.marker_suffixes]
+    siblings = [marker for suffix in target.marker_suffixes if fits(marker := target.name + suffix)]
     return SpoolWorld(
         observed_at=writing.state.now(),
         outbound=_rows(source, writing.spool, [target.name, *siblings]),
