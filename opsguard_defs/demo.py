@@ -125,7 +125,7 @@ class SpoolDemo:
         missing = sum(verdict is SpoolVerdict.MISSING for verdict in night.expected.values())
         short = sum(verdict is SpoolVerdict.SHORT_DELIVERY for verdict in night.expected.values())
         seen = f"the handoff job reported success; {missing} feeds never reached the partner and {short} arrived short"
-        self._done("b", "a night that went wrong", f"opsguard sandbox incident {self._name}", seen)
+        self._done("b", "a night that went wrong", f"opsguard sandbox incident {self._name} --repairable", seen)
         return night
 
     def _found(self, night: "Incident") -> "ReportResult":

@@ -7,7 +7,7 @@ import typer
 
 from opsguard_defs.cli.exits import Exit
 from opsguard_defs.cli.options import AsJson
-from opsguard_defs.cli.output import emit, line, table
+from opsguard_defs.cli.output import emit, line, program, table
 from resources.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from opsguard_defs.settings import Settings
 
 _GUARDS = ("spool",)
+_COLUMNS = 100
 
 
 def demo(
@@ -56,9 +57,9 @@ def demo(
 
 def _tell(step: "Step") -> None:
     line(f"  ({step.letter}) {step.title}: {step.seen}")
-    line(f"      $ {step.command}")
+    line(f"      $ {step.command.replace('opsguard', program(), 1)}")
     if step.rows:
-        table(("entry", "verdict", "why"), step.rows)
+        table(("entry", "verdict", "why"), step.rows, most_columns=_COLUMNS)
 
 
 def _ignore(_step: "Step") -> None:
@@ -70,20 +71,25 @@ def _summary(played: "list[Played]", settings: "Settings", *, kept: bool) -> Non
     rows = [
         (f"spool/{one.watch}", feed.name, feed.verdict, f"{feed.size_bytes:,}", "yes") for one in played for feed in one.feeds
     ]
-    table(("watch", "feed", "was", "bytes", "re-sent, proven, archived"), rows, title="What happened", right=("bytes",))
+    columns = ("watch", "feed", "was", "bytes", "re-sent, proven, archived")
+    table(columns, rows, title="What happened", right=("bytes",), most_columns=_COLUMNS)
     sides = [
         (feed.name, side, digest)
         for one in played
         for feed in one.feeds
         for side, digest in (("archive", feed.archive_sha256), ("partner", feed.partner_sha256))
     ]
-    table(("feed", "side", "SHA-256 of the bytes on disk"), sides, title="The same bytes on both sides")
-    line("Look at it in the UI:")
-    line(f"  OPSGUARD_HOME={settings.home} opsguard dev")
+    title = "The same bytes on both sides"
+    table(("feed", "side", "SHA-256 of the bytes on disk"), sides, title=title, most_columns=_COLUMNS)
+    me = program()
+    line(f"Look at it in the UI: {me} dev")
     for one in played:
         line(f"  {settings.ui_url}/locations/opsguard/asset-groups/spool_{one.watch}/lineage")
         line(f"  {settings.ui_url}/runs/{one.run_id}")
-    line("On the command line: opsguard plans, opsguard receipts" + (", opsguard sandbox down" if kept else ""))
+    line(f'Type the steps yourself, from (b) on: {"" if kept else f"{me} sandbox up, then "}eval "$({me} sandbox env)"')
+    line(f"What was planned and written: {me} plans, {me} receipts")
+    if kept:
+        line(f"The sandbox is still up: {me} sandbox down ends it")
 
 
 def _as_json(one: "Played") -> dict[str, object]:

@@ -2,8 +2,11 @@
 
 import json
 import os
+import shlex
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from guards.text import terminal
@@ -32,8 +35,29 @@ def emit(value: Mapping[str, Any]) -> None:
     print(json.dumps(value, ensure_ascii=True, default=_plain))
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "", right: Iterable[str] = ()) -> None:
-    """A table on stdout; `right` names columns of numbers."""
+def program() -> str:
+    """How this program is typed here: by its name where the shell finds that, else as it was started."""
+    if shutil.which("opsguard"):
+        return "opsguard"
+    started = Path(sys.argv[0]).absolute()
+    if started.name == "opsguard":
+        return shlex.quote(_from_here(started))
+    return f"{shlex.quote(_from_here(Path(sys.executable)))} -m opsguard_defs"
+
+
+def _from_here(path: Path) -> str:
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    title: str = "",
+    right: Iterable[str] = (),
+    most_columns: int = _PIPE_WIDTH,
+) -> None:
+    """A table on stdout; `right` names columns of numbers. `most_columns`: how wide it may get where nobody says how wide it is read."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -49,14 +73,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: st
         )
     for row in rows:
         made.add_row(*(Text(shown(str(cell), sys.stdout)) for cell in row))
-    console().print(made)
+    console(most_columns).print(made)
 
 
-def console() -> "Console":
+def console(most_columns: int = _PIPE_WIDTH) -> "Console":
     """Rich respects NO_COLOR by itself; markup is off, since all text here may come from outside."""
     from rich.console import Console
 
-    wide = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else _PIPE_WIDTH
+    wide = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else most_columns
     return Console(file=sys.stdout, width=wide, markup=False, emoji=False, highlight=False, soft_wrap=False)
 
 

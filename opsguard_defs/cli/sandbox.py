@@ -69,18 +69,21 @@ def env(as_json: AsJson = False) -> int:
 def incident(
     watch: Annotated[str, typer.Argument(metavar="WATCH", help="One of the sandbox's watches, for example ftp_demo.")],
     clean: Annotated[bool, typer.Option("--clean", help="Play a night on which everything arrived.")] = False,
+    repairable: Annotated[bool, typer.Option("--repairable", help="Without the feed that only a person can clear up.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Play a night: feeds that never reached the partner, although the handoff job said success."""
     from opsguard_defs.sandbox import Sandbox, clean_night
     from opsguard_defs.sandbox import incident as bad_night
 
+    if clean and repairable:
+        raise ConfigurationError("--clean and --repairable are two different nights: give one of them")
     box = Sandbox()
     if watch not in box.watches:
         raise ConfigurationError(f"the sandbox has no watch {watch[:60]!a}: known are {', '.join(box.watches)}")
     if box.status() is None:
         raise Unreachable("no sandbox is up: `opsguard sandbox up` starts it")
-    played = clean_night(box, watch) if clean else bad_night(box, watch)
+    played = clean_night(box, watch) if clean else bad_night(box, watch, needs_person=not repairable)
     if as_json:
         emit({"watch": watch, "night": played.night, "expected": {name: str(v) for name, v in played.expected.items()}})
         return Exit.DONE
