@@ -11,6 +11,9 @@ from opsguard_defs.cli.output import emit, line
 from resources.errors import ConfigurationError
 
 _SPOOL = """
+# Settings for all watches stand above the first [[watch]] of the file; [slack] too, so that alerts go there and not to the log:
+#   [slack]
+#   channel = "#data-handoffs"               # and the token in OPSGUARD_SLACK_TOKEN
 [[watch]]
 guard   = "spool"
 name    = "{name}"

@@ -119,7 +119,7 @@ def _watches(blocks: list[dict[str, Any]], environ: Mapping[str, str], base: Pat
             given |= _secrets(given, kind, environ)
             watches.append(kind.model_validate(given, context={"base": base}))
         except ValidationError as error:
-            problems += [f"{label}: {problem}" for problem in problems_of(error, kind, hidden=kind.SECRETS)]
+            problems += [f"{label}: {problem}" for problem in problems_of(error, kind, hidden=kind.SECRETS, above=_TOP_KEYS)]
         except ValueError as error:
             problems.append(f"{label}: {error}")
     names = [(block.get("guard"), block.get("name")) for block in blocks]

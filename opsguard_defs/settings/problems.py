@@ -19,12 +19,15 @@ _KINDS = {
 }
 
 
-def problems_of(error: ValidationError, model: type[BaseModel], *, hidden: Iterable[str] = ()) -> list[str]:
+def problems_of(
+    error: ValidationError, model: type[BaseModel], *, hidden: Iterable[str] = (), above: Iterable[str] = ()
+) -> list[str]:
     """One sentence per problem, each beginning with the key's path. Values given are never repeated: one may be a secret.
 
-    `hidden` are fields that exist but are not keys, such as secrets: never offered as the key that was meant.
+    `hidden` are fields that exist but are not keys, such as secrets: never offered as the key that was meant. `above` are keys of the
+    whole file: TOML counts what stands below a [[watch]] as part of it, which nobody expects who adds a line at the end.
     """
-    return [line for details in error.errors() for line in _sentences(details, model, frozenset(hidden))]
+    return [line for details in error.errors() for line in _sentences(details, model, frozenset(hidden), frozenset(above))]
 
 
 def nearest(key: str, known: Sequence[str]) -> str:
@@ -33,13 +36,15 @@ def nearest(key: str, known: Sequence[str]) -> str:
     return f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
 
 
-def _sentences(details: ErrorDetails, model: type[BaseModel], hidden: frozenset[str]) -> list[str]:
+def _sentences(details: ErrorDetails, model: type[BaseModel], hidden: frozenset[str], above: frozenset[str]) -> list[str]:
     path = _key_path(details["loc"])
     kind = details["type"]
     if kind == "value_error":
         text = str(details.get("ctx", {}).get("error", details["msg"]))
         return text.split("\n") if not path else [f"{path}: {text}"]
     if kind == "extra_forbidden":
+        if len(details["loc"]) == 1 and path in above:
+            return [f"{path}: this key belongs above the first [[watch]]"]
         owner = _owner(model, details["loc"][:-1]) or model
         known = [name for name in owner.model_fields if name not in hidden]
         return [f"{path}: unknown key; {nearest(str(details['loc'][-1]), known)}"]

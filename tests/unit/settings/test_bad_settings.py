@@ -46,6 +46,14 @@ def test_a_bad_top_level_key_says_file_key_and_what_is_allowed(tmp_path: Path, t
     assert "canary" not in found[0]
 
 
+@pytest.mark.parametrize("key", ["lease_seconds", "ui_url", "home"])
+def test_a_key_of_the_whole_file_below_a_watch_says_where_it_belongs(tmp_path: Path, key: str) -> None:
+    """Added at the end of the file it became a key of the last watch, and "unknown key" sent people looking for a misspelling."""
+    assert problems(tmp_path, watch() + f"{key} = 60") == [
+        f"{tmp_path / 'opsguard.toml'}: watch acme: {key}: this key belongs above the first [[watch]]"
+    ]
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
