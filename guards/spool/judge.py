@@ -342,4 +342,6 @@ def _lower(sentence: str) -> str:
 
 
 def _age_and_limit(case: Case) -> str:
-    return f"{duration(case.age)} old (limit {duration(timedelta(minutes=case.bench.policy.sla_minutes))})"
+    """Without a limit there is none to speak of: every feed is late at once."""
+    limit = timedelta(minutes=case.bench.policy.sla_minutes)
+    return f"{duration(case.age)} old (limit {duration(limit)})" if limit else f"{duration(case.age)} old"

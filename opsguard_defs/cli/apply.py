@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 from guards.check import Severity
 from guards.refusal import Refused
+from guards.spool import sweeping
 from opsguard_defs.cli import words
 from opsguard_defs.cli.exits import Exit, exit_of, worst
 from opsguard_defs.cli.options import AsJson, Digest, Where
 from opsguard_defs.cli.output import emit, line, say, table
 from opsguard_defs.cli.progress import progress
 from opsguard_defs.cli.state_store import open_state
+from resources.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +32,10 @@ def apply(digest: Digest, as_json: AsJson = False) -> int:
         plan = store.find_plan(digest)
     if isinstance(plan, Refused):
         return _refused_unknown(plan, as_json=as_json)
+    if plan.guard == sweeping.GUARD:
+        raise ConfigurationError(
+            f"plan {words.short(plan.digest)} removes temporary copies: opsguard spool sweep {plan.watch} --yes does that, afresh"
+        )
     settings.watch(plan.guard, plan.watch).require_complete()
 
     from opsguard_defs import runs

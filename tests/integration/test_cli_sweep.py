@@ -97,6 +97,9 @@ def test_what_a_dead_run_left_is_shown_and_removed_only_when_asked(
     (receipt,) = opsguard("receipts", "--guard", "spool_sweep", "--json").objects
     assert (receipt["subject"], receipt["action"], receipt["approved_by"], receipt["size_bytes"]) == (OURS, "remove", "Ada", 11)
 
+    instead = opsguard("apply", receipt["plan_digest"][:12])
+    assert (instead.code, "opsguard spool sweep sftp_demo --yes" in instead.err) == (2, True), instead.err
+
     again = opsguard("spool", "sweep", "--yes", "--by", "Ada", "--json")
     assert again.code == 0
     assert [one["found"] for one in again.objects] == [[], [], [], []]

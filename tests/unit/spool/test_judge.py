@@ -318,6 +318,12 @@ def test_a_feed_without_a_copy_at_the_partner_is_missing_and_sent() -> None:
     assert action(truth) == "send"
 
 
+def test_where_every_feed_is_late_at_once_no_limit_is_spoken_of() -> None:
+    """ "(limit 0 s)" made people look for a setting that was wrong."""
+    truth = Truth(outbound=(file("a.csv"),), partner=(file("b.csv"),))
+    assert only(truth, Rules(policy=SpoolPolicy(sla_minutes=0)))[1] == "The partner has no copy; ours is 6 h 12 min old."
+
+
 @pytest.mark.parametrize(
     ("state", "how"),
     [
