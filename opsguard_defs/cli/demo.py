@@ -1,6 +1,7 @@
 """`opsguard demo`: one night that went wrong, repaired in front of you."""
 
 import os
+import textwrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,7 +57,10 @@ def demo(
 
 
 def _tell(step: "Step") -> None:
-    line(f"  ({step.letter}) {step.title}: {step.seen}")
+    for text in textwrap.wrap(
+        f"({step.letter}) {step.title}: {step.seen}", _COLUMNS - 2, initial_indent="  ", subsequent_indent=" " * 6
+    ):
+        line(text)
     line(f"      $ {step.command.replace('opsguard', program(), 1)}")
     if step.rows:
         table(("entry", "verdict", "why"), step.rows, most_columns=_COLUMNS)
@@ -86,7 +90,8 @@ def _summary(played: "list[Played]", settings: "Settings", *, kept: bool) -> Non
     for one in played:
         line(f"  {settings.ui_url}/locations/opsguard/asset-groups/spool_{one.watch}/lineage")
         line(f"  {settings.ui_url}/runs/{one.run_id}")
-    line(f'Type the steps yourself, from (b) on: {"" if kept else f"{me} sandbox up, then "}eval "$({me} sandbox env)"')
+    line("To type the steps yourself, from (b) on:")
+    line(f'  {"" if kept else f"{me} sandbox up; "}eval "$({me} sandbox env)"')
     line(f"What was planned and written: {me} plans, {me} receipts")
     if kept:
         line(f"The sandbox is still up: {me} sandbox down ends it")
