@@ -1,5 +1,6 @@
 """The same through Dagster: what a run says, what it refuses, what stops it, and what the definitions hold."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -15,8 +16,9 @@ from guards.spool.policy import SpoolPolicy
 from opsguard_defs import runs
 from opsguard_defs.definitions import definitions
 from resources.state import StateStore
+from tests.integration.command import Command
 from tests.integration.spool.dagster_world import Installed, installed
-from tests.integration.spool.world import Place, at_partner, place
+from tests.integration.spool.world import Place, at_partner, events, place
 from tests.servers.ftp_faults import Faults, faulty_ftp
 from tests.servers.peer import Peer
 
@@ -289,3 +291,19 @@ def test_no_secret_is_in_a_log_an_event_a_plan_a_receipt_or_a_repr(
             rows += len(found)
     assert rows > 100, "Dagster's own events are in the same database"
     assert not [text[:200] for text in said for canary in canaries if canary in text]
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="the directory that nobody may write in is /proc")
+def test_a_home_that_cannot_be_written_is_said_and_nothing_is_contacted(
+    tmp_path: Path, ftp: Peer, state_store: StateStore
+) -> None:
+    with installed(tmp_path / "home", "", place(state_store, ftp, ftp)) as (_,):
+        logins = len([one for one in events(ftp.log) if one["event"] == "login"])
+        opsguard = Command(tmp_path, {name: value for name, value in os.environ.items() if name.startswith("OPSGUARD_SPOOL_")})
+        moved = tmp_path / "opsguard.toml"
+        moved.write_text((tmp_path / "home" / "opsguard.toml").read_text().replace(f'home = "{tmp_path / "home"}"', ""))
+        said = opsguard("report", "spool/acme", OPSGUARD_HOME="/proc/nowhere")
+        assert said.code == 2
+        assert "set OPSGUARD_HOME to another" in said.err
+        assert "Traceback" not in said.err
+        assert len([one for one in events(ftp.log) if one["event"] == "login"]) == logins
