@@ -10,11 +10,11 @@ from assets.plan_words import PlanPage, Wording
 from assets.site import Site
 from guards.canonical import Json
 from guards.plan import Plan
-from guards.spool.planning import make_plan
+from guards.spool.planning import plan_of
 from guards.spool.policy import SpoolPolicy
 from guards.spool.world import SpoolWorld
 from resources.progress import Progress, silent
-from resources.spool.observe import observe
+from resources.spool.observe import Observed, observe
 from resources.spool.route import SpoolRoute
 from resources.spool.sides import OpenSides, Sides, observing, sides_of
 from resources.state import StateStore
@@ -40,22 +40,14 @@ def make_report(
     sides: Sides | None = None,
 ) -> SpoolReport:
     """Reads both servers, writes only to the state store. Raises `Unreachable` and its kinds when a side cannot be observed."""
-    profile = route.partner.profile
 
-    def look(opened: OpenSides) -> tuple[SpoolWorld, dict[str, Json]]:
+    def look(opened: OpenSides) -> tuple[Observed, dict[str, Json]]:
         return observe(opened, state, policy=policy, progress=progress), opened.scope()
 
-    world, scope = observing(sides or sides_of(route), look)
-    plan = make_plan(
-        world,
-        watch=route.name,
-        scope=scope,
-        policy=policy,
-        consumes_on_arrival=profile.consumes_on_arrival,
-        case_sensitive=profile.case_sensitive,
-    )
+    observed, scope = observing(sides or sides_of(route), look)
+    plan = plan_of(observed.judged, bench=observed.bench, watch=route.name, scope=scope)
     stored = state.record_report(plan, run_id=run_id, overrides=overrides_of(policy, route.policy))
-    return SpoolReport(world=world, plan=plan, stored=stored)
+    return SpoolReport(world=observed.world, plan=plan, stored=stored)
 
 
 def overrides_of(policy: SpoolPolicy, base: SpoolPolicy) -> dict[str, Json]:

@@ -18,10 +18,12 @@ from typing import Any, Final
 
 from pydantic import SecretStr
 
+from guards.spool.case import Bench
+from guards.spool.judge import assess
 from guards.spool.listing import Entry
-from guards.spool.planning import make_plan
+from guards.spool.planning import plan_of
 from guards.spool.policy import SpoolPolicy
-from guards.spool.questions import open_questions
+from guards.spool.questions import questions_of
 from guards.spool.world import SpoolWorld
 from resources.file_servers import open_server
 from resources.file_servers.endpoint import Endpoint, Profile
@@ -43,7 +45,12 @@ def list_and_judge(source: Endpoint, archive: str, partner: Endpoint) -> int:
             archive=spool.list(archive, limit=policy.listing_limit),
             partner=inbox.list(partner.directory, limit=policy.listing_limit),
         )
-        while questions := open_questions(world, policy=policy, consumes_on_arrival=False, case_sensitive=True):
+        while True:
+            seen = Bench(world=world, policy=policy, consumes_on_arrival=False, case_sensitive=True)
+            judged = assess(seen)
+            questions = questions_of(judged)
+            if not questions:
+                break
             world = replace(
                 world,
                 source_confirmed={**world.source_confirmed, **_asked(spool, source, questions.confirm_source)},
@@ -51,7 +58,7 @@ def list_and_judge(source: Endpoint, archive: str, partner: Endpoint) -> int:
                 source_sha256={**world.source_sha256, **dict.fromkeys(questions.hash_source, "0" * 64)},
             )
     assert world.incomplete == "", world.incomplete
-    plan = make_plan(world, watch="bench", scope={}, policy=policy, consumes_on_arrival=False, case_sensitive=True)
+    plan = plan_of(judged, bench=seen, watch="bench", scope={})
     assert len(plan.gaps) == MISSING
     assert len(plan.digest) == 64
     return len(plan.findings)

@@ -69,13 +69,17 @@ def make_plan(
 ) -> Plan[SpoolWorld]:
     """Targets oldest first. An incomplete observation gives findings and no targets."""
     bench = Bench(world=world, policy=policy, consumes_on_arrival=consumes_on_arrival, case_sensitive=case_sensitive)
-    judged = assess(bench)
+    return plan_of(assess(bench), bench=bench, watch=watch, scope=scope)
+
+
+def plan_of(judged: Sequence[Judged], *, bench: Bench, watch: str, scope: Mapping[str, Json]) -> Plan[SpoolWorld]:
+    """The same from entries that are judged already and leave no question open."""
     chosen = sorted((one for one in judged if one.action and one.case.sha256), key=lambda one: (one.case.since, one.case.name))
     return Plan(
         guard=GUARD,
         watch=watch,
         scope=scope,
-        policy=policy.as_json(),
+        policy=bench.policy.as_json(),
         targets=tuple(_target(one) for one in chosen),
         findings=tuple(finding(one) for one in judged),
         observation=bench.incomplete,

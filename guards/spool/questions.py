@@ -5,6 +5,7 @@ the world's mapping of the same kind, and None ("no such name") is an answer; a 
 never asked again.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from guards.spool.case import Bench
@@ -30,8 +31,14 @@ class Questions:
 
 def open_questions(world: SpoolWorld, *, policy: SpoolPolicy, consumes_on_arrival: bool, case_sensitive: bool) -> Questions:
     """Empty (false) when nothing more needs to be asked."""
-    bench = Bench(world=world, policy=policy, consumes_on_arrival=consumes_on_arrival, case_sensitive=case_sensitive)
-    return _collected([one for one in assess(bench) if one.asks])
+    return questions_of(
+        assess(Bench(world=world, policy=policy, consumes_on_arrival=consumes_on_arrival, case_sensitive=case_sensitive))
+    )
+
+
+def questions_of(judged: Iterable[Judged]) -> Questions:
+    """The same from entries that are judged already: with 20,000 of them each judging is 0.4 s of CPU."""
+    return _collected([one for one in judged if one.asks])
 
 
 def _collected(asking: list[Judged]) -> Questions:

@@ -2,12 +2,15 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
+from guards.spool.case import Bench
+from guards.spool.judge import assess
 from guards.spool.listing import Entry
 from guards.spool.policy import SpoolPolicy
-from guards.spool.questions import Questions, open_questions
+from guards.spool.questions import Questions, questions_of
+from guards.spool.ruling import Judged
 from guards.spool.world import SpoolWorld
 from resources.errors import NotObserved, Transient
 from resources.file_servers.connect import PATIENCE, Patience
@@ -23,16 +26,33 @@ MOST_ROUNDS = 6
 """Listing, confirmation, second look and hashes need four; more means that the judge repeats itself."""
 
 
-def observe(sides: OpenSides, state: StateStore, *, policy: SpoolPolicy, progress: Progress = silent) -> SpoolWorld:
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What was seen, and the entries as the last round judged them: no question is open any more."""
+
+    bench: Bench
+    judged: Sequence[Judged]
+
+    @property
+    def world(self) -> SpoolWorld:
+        return self.bench.world
+
+
+def observe(sides: OpenSides, state: StateStore, *, policy: SpoolPolicy, progress: Progress = silent) -> Observed:
     """Everything a report needs. Raises `Unreachable` and its kinds when a side cannot be observed at all."""
     world = look(sides, state, policy=policy, progress=progress)
     profile = sides.route.partner.profile
     for _ in range(MOST_ROUNDS):
-        questions = open_questions(
-            world, policy=policy, consumes_on_arrival=profile.consumes_on_arrival, case_sensitive=profile.case_sensitive
+        bench = Bench(
+            world=world,
+            policy=policy,
+            consumes_on_arrival=profile.consumes_on_arrival,
+            case_sensitive=profile.case_sensitive,
         )
+        judged = assess(bench)
+        questions = questions_of(judged)
         if not questions:
-            return world
+            return Observed(bench=bench, judged=judged)
         world = _answer(world, questions, sides, policy=policy, progress=progress)
     raise AssertionError("the judge kept asking after every question was answered")
 
