@@ -76,7 +76,7 @@ def _upload_and_rename(writing: Writing, target: SpoolTarget, granted: Grant) ->
         )
         clear_away(writing, copy)
         return sent
-    return observe_and_settle(writing, target, granted, placing, copy=copy)
+    return observe_and_settle(writing, target, granted, placing, copy=copy, proven=proof)
 
 
 def _write_in_place(writing: Writing, target: SpoolTarget, granted: Grant) -> Sent:

@@ -33,12 +33,13 @@ def observe_and_settle(
     placing: Placing,
     *,
     copy: OurName | None,
+    proven: Proof | None = None,
 ) -> Sent:
-    """`copy`: the proven temporary copy that was placed; None when the feed was written under its own name.
+    """`copy`: the temporary copy that was placed, and `proven` its proof; None when the feed was written under its own name.
 
     The copy that was moved aside is dealt with before the ledger is told: while the ledger does not know, the next run looks for it.
     """
-    looked = writing.step(Step.OBSERVE, target.name, lambda: _look(writing, target, placing, copy))
+    looked = writing.step(Step.OBSERVE, target.name, lambda: _look(writing, target, placing, copy, proven))
     if isinstance(looked, str):
         return in_doubt(writing, target, grant, f"placing was asked for, and the partner cannot be seen: {looked}")
     traces, final = looked
@@ -137,7 +138,9 @@ def _settle(writing: Writing, target: SpoolTarget, grant: Grant, outcome: settle
     return None
 
 
-def _look(writing: Writing, target: SpoolTarget, placing: Placing, copy: OurName | None) -> tuple[Traces, Proof] | str:
+def _look(
+    writing: Writing, target: SpoolTarget, placing: Placing, copy: OurName | None, proven: Proof | None
+) -> tuple[Traces, Proof] | str:
     problem = ""
     for _ in range(MOST_LOOKS):
         try:
@@ -149,6 +152,7 @@ def _look(writing: Writing, target: SpoolTarget, placing: Placing, copy: OurName
                 renamed=copy is not None and placing.result is Placed.CLEAN,
                 in_place=copy is None,
                 replaces=target.partner,
+                proven=proven,
             )
         except (Unreachable, OutcomeUnknown) as error:
             problem = str(error)
