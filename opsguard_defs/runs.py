@@ -77,7 +77,7 @@ def report(
     """One report run. Raises `Unreachable` when a side could not be observed; the run is recorded all the same."""
     policy = override_policy(watch.policy, overrides or {})
     with _instance(settings, only_reads=True) as instance, watching(progress):
-        result = _execute(settings, instance, f"spool_{watch.name}_report", policy.model_dump(mode="json"))
+        result = _execute(settings.only(watch), instance, f"spool_{watch.name}_report", policy.model_dump(mode="json"))
         _raise_failure(result)
         with StateStore.open(state_url(settings.home)) as store:
             stored = _plan_of(store, result)
@@ -100,7 +100,8 @@ def apply(settings: Settings, digest: str, *, progress: Progress = silent) -> Ap
             return ApplyResult("", "", digest, ApplyOutcome.REFUSED, stored, (), (), "")
         config = {"approved_plan": stored.digest, "dry_run": False, "auto_remediate": True}
         tags = {"opsguard/plan": stored.short}
-        result = _execute(settings, instance, f"{stored.guard}_{stored.watch}_redeliver", config, tags=tags)
+        only = settings.only(settings.watch(stored.guard, stored.watch))
+        result = _execute(only, instance, f"{stored.guard}_{stored.watch}_redeliver", config, tags=tags)
         receipts = [one for one in store.receipts(plan_digest=stored.digest) if one.run_id == result.run_id]
     refusal = _refusal(result, stored)
     failure, exit_code = _failure(result)
@@ -124,7 +125,7 @@ def apply(settings: Settings, digest: str, *, progress: Progress = silent) -> Ap
 def verify(settings: Settings, watch: Watch) -> VerifyResult:
     """The closing checks alone. Raises `Unreachable` when a side could not be observed."""
     with _instance(settings, only_reads=True) as instance:
-        result = _execute(settings, instance, f"{watch.guard}_{watch.name}_verify", {})
+        result = _execute(settings.only(watch), instance, f"{watch.guard}_{watch.name}_verify", {})
     checks = _checks(result)
     if not checks:
         _raise_failure(result)

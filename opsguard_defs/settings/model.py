@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import TypeAlias
+from typing import Self, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
@@ -89,3 +89,7 @@ class Settings(BaseModel):
 
     def watch(self, guard: str, name: str) -> Watch:
         return self.select(f"{guard}/{name}")[0]
+
+    def only(self, watch: Watch) -> Self:
+        """As if it were the only watch: the definitions of four take Dagster 0.16 s, of one 0.02 s."""
+        return self.model_copy(update={"watches": (watch,)})
