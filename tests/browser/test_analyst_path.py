@@ -46,7 +46,8 @@ def test_an_analyst_finds_the_gap_decides_and_sees_the_checks_turn_green(dev: tu
     sandbox, services = dev
     outside: list[str] = []
     page.on(
-        "request", lambda request: None if request.url.startswith((services.url, "data:", "blob:")) else outside.append(request.url)
+        "request",
+        lambda request: None if request.url.startswith((services.url, "data:", "blob:")) else outside.append(request.url),
     )
     group = f"{services.url}/locations/opsguard/asset-groups/spool_{TROUBLED}/lineage"
 
@@ -56,7 +57,8 @@ def test_an_analyst_finds_the_gap_decides_and_sees_the_checks_turn_green(dev: tu
     picture(page, "1-lineage-and-plan")
 
     page.goto(
-        f"{services.url}/assets/spool/{TROUBLED}/plan?view=checks&checkDetail=plan_needs_a_decision", wait_until="domcontentloaded"
+        f"{services.url}/assets/spool/{TROUBLED}/plan?view=checks&checkDetail=plan_needs_a_decision",
+        wait_until="domcontentloaded",
     )
     seen(page, LINK)
     seen(page, "short_delivery")
