@@ -52,7 +52,7 @@ mutate: setup  ## mutation check of the gate and the judge
 	@$(BIN)/mutmut run $(ARGS); $(BIN)/mutmut results
 
 lock:  ## requirements.lock from pyproject.toml (needs uv)
-	uv pip compile --quiet --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-strip-extras \
+	uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --no-strip-extras \
 	  --extra sandbox --extra test pyproject.toml -o requirements.lock
 
 clean:  ## the environment, the sandbox's home and caches

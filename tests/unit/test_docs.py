@@ -233,5 +233,5 @@ def test_the_examples_for_production_are_whole() -> None:
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(TOP)))
 def test_no_page_names_the_writers_machine_or_a_package_index(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert re.findall(r"/(?:work|root|tmp)/\S*|pypi\S*|index-url|files\.pythonhosted\S*", text) == []
+    assert re.findall(r"/(?:work|root|tmp)/\S*|pypi\S*|index.url|files\.pythonhosted\S*", text) == []
     assert not re.search(r"\b(?:TODO|TBD|FIXME)\b", text)
