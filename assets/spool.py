@@ -106,7 +106,7 @@ def observing_assets(route: SpoolRoute, site: Site, *, tell: Tell) -> dg.AssetsD
         policy = checked(SpoolPolicy, context.op_execution_context.op_config)
         with state.open() as store:
             try:
-                report = make_report(route, store, policy=policy, run_id=context.run_id, progress=watched())
+                report = make_report(route, store, policy=policy, run_id=context.run.run_id, progress=watched())
             except OpsGuardError as error:
                 raise dg.Failure(
                     f"observation_incomplete: {error}",
@@ -115,8 +115,8 @@ def observing_assets(route: SpoolRoute, site: Site, *, tell: Tell) -> dg.AssetsD
                 ) from error
             context.log.info("plan %s: %s", report.plan.short, counted(report.plan.counts))
             page = plan_page(report, route=route, site=site, state=store)
-            tell(page, store, context.run_id, context.log)
-            _forget_what_is_old(store, state.retention_days, context.run_id, context.log)
+            tell(page, store, context.run.run_id, context.log)
+            _forget_what_is_old(store, state.retention_days, context.run.run_id, context.log)
         for thing, listing in zip(LISTINGS, _listings(report), strict=True):
             yield dg.MaterializeResult(spool_key(route, thing), metadata=_listing_metadata(listing))
             yield listing_check(route, thing, listing)

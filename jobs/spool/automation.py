@@ -13,7 +13,7 @@ from assets.site import Site
 from assets.spool_report import redeliver_job_name
 from assets.state_resource import StateResource
 from guards.spool.arrival import Arrivals, arrivals
-from guards.text import one_line
+from guards.text import count_words, one_line
 from jobs.spool.watch_jobs import job_tags
 from resources.errors import OpsGuardError, Unreachable
 from resources.file_servers import open_server
@@ -63,20 +63,19 @@ def arrival_sensor(route: SpoolRoute, site: Site, report: Any) -> dg.SensorDefin
             context.update_cursor(json.dumps({**cursor, "failures": failures, "not_before": time.time() + pause}))
             yield dg.SkipReason(f"the spool could not be listed, asked again in {pause} s: {one_line(str(error), limit=300)}")
             return
-        context.update_cursor(json.dumps({"digest": seen.digest, "known": list(seen.known), "failures": 0, "not_before": 0}))
         if seen.incomplete:
             yield dg.SkipReason(f"the listing is incomplete: {one_line(seen.incomplete, limit=300)}")
-        elif seen.digest == cursor["digest"] or not seen.entries:
-            yield dg.SkipReason(f"nothing new: {len(seen.entries)} deliverable")
-        else:
-            changed = [name for name, version in seen.entries.items() if version not in cursor["known"]]
-            shown = ", ".join(one_line(name, limit=60) for name in changed[:MOST_NAMES])
-            more = f" and {len(changed) - MOST_NAMES} more" if len(changed) > MOST_NAMES else ""
-            context.log.info("new or changed: %s%s", shown or "something left", more)
-            yield dg.RunRequest(
-                run_key=f"arrival:{seen.digest}",
-                tags={**job_tags(route), "opsguard/trigger": "arrival", "opsguard/arrivals": f"{shown}{more}"[:250]},
-            )
+            return
+        context.update_cursor(json.dumps({"digest": seen.digest, "known": list(seen.known), "failures": 0, "not_before": 0}))
+        changed = sorted(name for name, version in seen.entries.items() if version not in cursor["known"])
+        if seen.digest == cursor["digest"] or not changed:
+            yield dg.SkipReason(f"nothing new: {count_words(len(seen.entries), 'deliverable feed')}")
+            return
+        shown = ", ".join(one_line(name, limit=60) for name in changed[:MOST_NAMES])
+        more = f" and {len(changed) - MOST_NAMES} more" if len(changed) > MOST_NAMES else ""
+        context.log.info("new or changed: %s%s", shown, more)
+        # No run key: the cursor is kept together with the request, and a spool may well come back to an earlier state.
+        yield dg.RunRequest(tags={**job_tags(route), "opsguard/trigger": "arrival", "opsguard/arrivals": f"{shown}{more}"[:250]})
 
     return arrival
 
