@@ -55,6 +55,7 @@ lock:  ## requirements.lock from pyproject.toml (needs uv)
 	uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --no-strip-extras \
 	  --extra sandbox --extra test pyproject.toml -o requirements.lock
 
-clean:  ## the environment, the sandbox's home and caches
+clean:  ## the environment and caches go, the sandbox stops; .opsguard (ledger, receipts, plans) stays
 	@if [ -x $(BIN)/opsguard ]; then $(BIN)/opsguard sandbox down || true; fi
-	rm -rf $(VENV) .opsguard .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis mutants build *.egg-info
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis mutants build *.egg-info
+	@if [ -d .opsguard ]; then echo "Kept: .opsguard, which holds the ledger, receipts and plans. To lose them too: rm -r .opsguard"; fi
