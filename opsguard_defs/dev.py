@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from opsguard_defs import dagster_home
 from opsguard_defs.processes import PROJECT_ROOT, module_command, module_environment, start_tied, stop
 from opsguard_defs.sandbox import Sandbox, clean_night, incident
-from opsguard_defs.sandbox.incident import waiting
+from opsguard_defs.sandbox.incident import unrepaired, waiting
 from opsguard_defs.services import Services, require_free_port, services
 from resources.errors import ConfigurationError, Unreachable
 
@@ -134,10 +134,13 @@ def everything(home: Path, *, port: int, read_only: bool = False, say: Say) -> I
 
 
 def set_the_scene(sandbox: Sandbox) -> None:
-    """One incident, and quiet nights elsewhere. What still waits from last time, or was dropped by hand, is left as it is."""
+    """One incident with something to repair, and quiet nights elsewhere. An unrepaired one stays, and so do files dropped by hand."""
     for watch in sandbox.watches:
-        if not waiting(sandbox, watch):
-            incident(sandbox, watch) if watch == TROUBLED else clean_night(sandbox, watch)
+        if watch == TROUBLED:
+            if not unrepaired(sandbox, watch):
+                incident(sandbox, watch)
+        elif not waiting(sandbox, watch):
+            clean_night(sandbox, watch)
 
 
 def first_report(sandbox: Sandbox, environment: dict[str, str], *, say: Say) -> None:

@@ -33,6 +33,8 @@ _FEEDS: Final = {  # what the producer drops: name, rows
 _OURS: Final = re.compile(rf"(?:{'|'.join(_FEEDS)})_\d{{8}}\.(?:csv|edi|dat)(?:\..+)?")
 """Also what we archived under a longer name, and a writer's marker."""
 
+_MARKER: Final = ".writing"
+
 
 @dataclass(frozen=True, slots=True)
 class Incident:
@@ -88,6 +90,25 @@ def waiting(sandbox: Sandbox, watch: str) -> bool:
     return outbound.is_dir() and any(outbound.iterdir())
 
 
+def unrepaired(sandbox: Sandbox, watch: str) -> bool:
+    """Does a feed of a played night wait whose copy at the partner is absent or short?
+
+    One that its producer still writes, or of which the partner holds as much or more, is nothing to repair: a night of which only
+    those are left has been dealt with.
+    """
+    if not waiting(sandbox, watch):
+        return False
+    places = sandbox.places(watch)
+    names = {path.name for path in places.outbound.iterdir() if path.is_file() and _OURS.fullmatch(path.name)}
+    whole = {name for name in names if f"{name}{_MARKER}" not in names and not name.endswith(_MARKER)}
+    return any(_size(places.inbox / name) < _size(places.outbound / name) for name in whole)
+
+
+def _size(path: Path) -> int:
+    """-1 when it is not there."""
+    return path.stat().st_size if path.is_file() else -1
+
+
 def feed_name(feed: str, night: int) -> str:
     return f"{feed}_{_FIRST_NIGHT + timedelta(days=night):%Y%m%d}.{_FEEDS[feed][0]}"
 
@@ -138,9 +159,9 @@ class _Stage:
         name = feed_name(feed, self._night)
         content = feed_bytes(self._watch, feed, self._night)
         self._put(self._places.outbound / name, content[: len(content) // 3], hours=hours)
-        self._put(self._places.outbound / f"{name}.writing", b"", hours=hours)
+        self._put(self._places.outbound / f"{name}{_MARKER}", b"", hours=hours)
         self._expected[name] = SpoolVerdict.WRITER_ACTIVE
-        self._expected[f"{name}.writing"] = SpoolVerdict.WRITER_MARKER
+        self._expected[f"{name}{_MARKER}"] = SpoolVerdict.WRITER_MARKER
 
     def incident(self) -> Incident:
         return Incident(self._watch, self._night, expected=self._expected, sha256=self._sha256)

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from guards.spool.verdict import SpoolVerdict
+from opsguard_defs.dev import TROUBLED, set_the_scene
 from opsguard_defs.sandbox import Sandbox, clean_night, incident
-from opsguard_defs.sandbox.incident import feed_bytes, waiting
+from opsguard_defs.sandbox.incident import feed_bytes, unrepaired, waiting
 
 pytestmark = pytest.mark.fast
 
@@ -54,6 +55,20 @@ def test_an_incident_without_a_person_leaves_no_gap_after_its_repair(sandbox: Sa
     night = incident(sandbox, "ftp_demo", needs_person=False)
     gaps = [name for name, verdict in night.expected.items() if verdict.is_gap]
     assert set(gaps) == set(night.to_send)
+
+
+def test_what_a_repair_leaves_behind_is_no_incident_so_the_next_scene_plays_a_new_one(sandbox: Sandbox) -> None:
+    """After `opsguard demo`, `opsguard dev` took delivered files for an incident that waits and showed none."""
+    first = incident(sandbox, TROUBLED)
+    set_the_scene(sandbox)
+    places = sandbox.places(TROUBLED)
+    assert {path.name for path in places.outbound.iterdir()} == set(first.expected), "it still waits"
+    for name in first.to_send:
+        (places.outbound / name).replace(places.inbox / name)
+    (places.outbound / "by_hand.csv").write_text("dropped by hand")
+    set_the_scene(sandbox)
+    assert unrepaired(sandbox, TROUBLED)
+    assert (places.outbound / "by_hand.csv").exists()
 
 
 def test_a_clean_night_holds_no_gap(sandbox: Sandbox) -> None:
