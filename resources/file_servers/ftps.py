@@ -85,11 +85,15 @@ class FtpsControl(FtpControl):
     def _untrusted(self, error: ssl.SSLCertVerificationError) -> UntrustedServer:
         seen = self._fingerprint_seen()
         start = "" if self._implicit else " -starttls ftp"
+        host = self.endpoint.host.strip("[]")
+        address = f"[{host}]:{self.endpoint.port}" if ":" in host else f"{host}:{self.endpoint.port}"
+        file = f"{self.endpoint.side}-cert.pem"
         return UntrustedServer(
             self.sentence(
                 f"the certificate does not verify ({shown(error.verify_message)}); nothing was sent. Its fingerprint is {seen}: compare it"
-                f" with the server's operator, then save it (openssl s_client -connect {self.endpoint.host}:{self.endpoint.port}{start}) and"
-                f" name the file as {self.endpoint.side}_ca_file"
+                f" with the server's operator. If it is theirs, ask for their authority's certificate (PEM) and name that file as"
+                f" {self.endpoint.side}_ca_file. Or trust this one certificate and no other, and name {file}:"
+                f" openssl s_client -connect {address}{start} </dev/null | openssl x509 -out {file}"
             )
         )
 
@@ -115,7 +119,10 @@ class FtpsControl(FtpControl):
 
 
 def tls_context(endpoint: Endpoint) -> ssl.SSLContext:
-    """TLS 1.2 at least; the system's authorities, or only those of `ca_file`. One context per session: sessions resume only within it."""
+    """TLS 1.2 at least; the system's authorities, or only the certificates in `ca_file`.
+
+    One context per session: sessions resume only within it.
+    """
     try:
         context = ssl.create_default_context(cafile=str(endpoint.ca_file) if endpoint.ca_file else None)
     except (OSError, ssl.SSLError) as error:
@@ -123,6 +130,8 @@ def tls_context(endpoint: Endpoint) -> ssl.SSLContext:
             f"{endpoint.side}: {endpoint.side}_ca_file {endpoint.ca_file} cannot be read as PEM certificates ({error}): check the path"
         ) from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if endpoint.ca_file:
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # a server's own certificate may be named, whoever signed it
     if endpoint.profile.max_tls_version == "1.2":
         context.maximum_version = ssl.TLSVersion.TLSv1_2
     return context

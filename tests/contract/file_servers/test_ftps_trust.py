@@ -2,12 +2,19 @@
 
 import hashlib
 import ssl
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from opsguard_defs.sandbox.servers.certificate import write_self_signed
 from resources.errors import ConfigurationError, Unreachable, UntrustedServer
@@ -21,6 +28,7 @@ from tests.servers.proftpd import proftpd_peer
 from tests.servers.vsftpd import vsftpd_peer
 
 QUICK = Patience(connect_seconds=2, stall_seconds=2, settle_seconds=2, attempts=2, first_pause_seconds=0.01)
+_AUTHORITY = ec.generate_private_key(ec.SECP256R1())
 
 
 @pytest.fixture(scope="module", params=["explicit", "implicit"])
@@ -52,6 +60,53 @@ def test_an_unknown_certificate_is_refused_with_its_fingerprint_and_how_to_pin_i
     assert fingerprint in str(error)
     assert "partner_ca_file" in str(error)
     assert logins(peer) == before + 1
+
+
+def test_a_certificate_that_an_unknown_authority_signed_can_be_pinned_by_the_command_that_the_refusal_prints(
+    tmp_path: Path,
+) -> None:
+    """The file that the advice made held the server's certificate only, and OpenSSL wanted the root as well; the command never ended."""
+    write_signed_by_unknown_authority(tmp_path)
+    with sandbox_ftp_peer(tmp_path, tls="explicit") as peer:
+        said = str(refused(peer.at(ca_file=None)))
+        command = said[said.index("openssl s_client") :].removesuffix(".")
+        made = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, timeout=20, check=False)
+        assert made.returncode == 0, (command, made.stderr)
+        with open_server(peer.at(ca_file=tmp_path / "partner-cert.pem"), patience=QUICK).reader() as session:
+            assert session.list("/inbox", limit=10).is_complete
+            assert session.identity.fingerprint in said
+
+
+def test_pinning_one_certificate_trusts_no_other_of_the_same_authority(tmp_path: Path) -> None:
+    write_signed_by_unknown_authority(tmp_path)
+    pinned = tmp_path / "pinned.pem"
+    (tmp_path / "cert.pem").rename(pinned)
+    write_signed_by_unknown_authority(tmp_path)
+    with sandbox_ftp_peer(tmp_path, tls="implicit") as peer:
+        assert isinstance(refused(peer.at(ca_file=pinned)), UntrustedServer)
+
+
+def write_signed_by_unknown_authority(base: Path) -> None:
+    """`cert.pem` and `key.pem`; the authority signs more than one, and its own certificate is kept nowhere."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "an authority that nobody knows")])
+    secret = ec.generate_private_key(ec.SECP256R1())
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "partner")]))
+        .issuer_name(name)
+        .public_key(secret.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(_AUTHORITY.public_key()), critical=False)
+        .sign(_AUTHORITY, hashes.SHA256())
+    )
+    (base / "cert.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    plain = serialization.NoEncryption()
+    (base / "key.pem").write_bytes(secret.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain))
 
 
 def test_a_changed_certificate_is_refused(peer: Peer, tmp_path: Path) -> None:
