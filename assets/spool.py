@@ -18,7 +18,7 @@ from assets.plan_page import DECISION_CHECK, decision_check, plan_metadata
 from assets.plan_words import PlanPage
 from assets.site import Site
 from assets.spool_report import SpoolReport, counted, make_report, plan_page
-from assets.state_resource import StateResource
+from assets.state_resource import State
 from guards.spool import checks
 from guards.spool.listing import Listing
 from guards.spool.policy import SpoolPolicy
@@ -102,7 +102,7 @@ def observing_assets(route: SpoolRoute, site: Site, *, tell: Tell) -> dg.AssetsD
         op_tags={"opsguard/guard": "spool"},
         pool=f"spool_{route.name}",
     )
-    def observe(context: dg.AssetExecutionContext, state: StateResource) -> Iterator[Any]:
+    def observe(context: dg.AssetExecutionContext, state: State) -> Iterator[Any]:
         policy = checked(SpoolPolicy, context.op_execution_context.op_config)
         with state.open() as store:
             try:

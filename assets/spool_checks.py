@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets.site import Site
 from assets.spool import spool_key
-from assets.state_resource import StateResource
+from assets.state_resource import State
 from guards.check import CheckOutcome, Severity
 from guards.receipt import Receipt
 from guards.refusal import Refused
@@ -58,7 +58,7 @@ def closing_checks(route: SpoolRoute, site: Site) -> dg.AssetChecksDefinition:
         specs=[dg.AssetCheckSpec(name, asset=key, description=text, blocking=True) for name, text in CHECKS.items()],
         op_tags={"opsguard/guard": "spool"},
     )
-    def verify(context: dg.AssetCheckExecutionContext, state: StateResource) -> Iterator[dg.AssetCheckResult]:
+    def verify(context: dg.AssetCheckExecutionContext, state: State) -> Iterator[dg.AssetCheckResult]:
         with state.open() as store:
             try:
                 outcomes = audit(route, store, run_id=context.run.run_id)

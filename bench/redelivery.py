@@ -102,7 +102,7 @@ class _Rounds:
         assert all(one.outcome is Outcome.DELIVERED for one in sent), sent
         names = [one.name for one in sent]
         assert prove_delivered(self._route, self._state, plan=stored.digest, names=names).passed
-        archived = apply.archive(names)
+        archived = apply.archive()
         assert not isinstance(archived, Refused), archived
         outcomes = audit(self._route, self._state, run_id=run)
         assert all(outcome.passed for outcome in outcomes), outcomes

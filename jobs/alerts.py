@@ -9,7 +9,7 @@ import dagster as dg
 from assets.launchpad_link import run_link
 from assets.plan_alert import plan_alert
 from assets.plan_words import PlanPage
-from assets.state_resource import StateResource
+from assets.state_resource import State
 from resources.slack.client import SlackResource
 from resources.slack.message import Message, alert
 from resources.slack.outbox import Delivery, deliver, enqueue
@@ -74,7 +74,7 @@ def alert_sensors(*, slack: SlackResource, base_url: str, running: bool) -> list
         minimum_interval_seconds=FLUSH_SECONDS,
         description="Tells Slack about every failed run of this code location, once, with a link to it.",
     )
-    def failed_runs(context: dg.RunFailureSensorContext, state: StateResource) -> None:
+    def failed_runs(context: dg.RunFailureSensorContext, state: State) -> None:
         run = context.dagster_run
         if not _is_ours(run):
             return  # a SkipReason beside another run's reaction breaks the whole tick
@@ -90,7 +90,7 @@ def alert_sensors(*, slack: SlackResource, base_url: str, running: bool) -> list
         job_name=None,
         description="Posts alerts that are waiting because Slack was away, and looks up those whose answer was lost.",
     )
-    def alerts_outbox(context: dg.SensorEvaluationContext, state: StateResource) -> dg.SkipReason:
+    def alerts_outbox(context: dg.SensorEvaluationContext, state: State) -> dg.SkipReason:
         with state.open() as store:
             return dg.SkipReason(deliver(store.outbox, slack, now=store.now, log=context.log).sentence())
 

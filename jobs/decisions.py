@@ -8,7 +8,7 @@ import dagster as dg
 from pydantic import Field
 
 from assets.config_fields import NotLaunched, checked
-from assets.state_resource import StateResource
+from assets.state_resource import State, StateResource
 from guards.decision import Decision, DecisionKind
 from guards.plan import SHORT_DIGITS
 from guards.refusal import Refused
@@ -59,7 +59,7 @@ def decide_plan_job(*, approve_in_ui: bool) -> dg.JobDefinition:
         return {"ops": {"decide": {"config": answer_of(values).model_dump()}}}
 
     @dg.op(description="Records the answer; the plan's next report or apply run reads it.")
-    def decide(context: dg.OpExecutionContext, config: DecideConfig, state: StateResource) -> None:
+    def decide(context: dg.OpExecutionContext, config: DecideConfig, state: State) -> None:
         if not approve_in_ui:  # a run may be launched around the form
             raise NotRecorded(COMMAND_LINE_ONLY)
         answer = record(config, state, run_id=context.run_id)

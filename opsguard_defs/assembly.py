@@ -24,7 +24,7 @@ def definitions(settings: Settings, *, from_a_form: bool = True) -> dg.Definitio
     common = dg.Definitions(
         jobs=[decide_plan_job(approve_in_ui=settings.approve_in_ui)],
         sensors=alert_sensors(slack=slack, base_url=site.base_url, running=site.automation is dg.DefaultSensorStatus.RUNNING),
-        resources={"state": state_of(settings)},
+        resources={"state": state_of(settings), "io_manager": dg.mem_io_manager},
         executor=dg.in_process_executor,
     )
     return dg.Definitions.merge(common, *(spool_definitions(watch.route(), site, slack=slack) for watch in settings.watches))

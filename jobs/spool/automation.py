@@ -11,7 +11,7 @@ import dagster as dg
 
 from assets.site import Site
 from assets.spool_report import redeliver_job_name
-from assets.state_resource import StateResource
+from assets.state_resource import State
 from guards.spool.arrival import Arrivals, arrivals
 from guards.text import count_words, one_line
 from jobs.spool.watch_jobs import job_tags
@@ -90,7 +90,7 @@ def approved_plans_sensor(route: SpoolRoute, site: Site) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.STOPPED,
         description="Starts the apply run of each approved plan. Off unless you want an approval to be the last thing a person does.",
     )
-    def approved_plans(context: dg.SensorEvaluationContext, state: StateResource) -> Iterator[dg.RunRequest | dg.SkipReason]:
+    def approved_plans(context: dg.SensorEvaluationContext, state: State) -> Iterator[dg.RunRequest | dg.SkipReason]:
         with state.open() as store:
             approved = [
                 (plan, decision)

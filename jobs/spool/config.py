@@ -4,14 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from assets.config_fields import NotLaunched, checked
+from assets.config_fields import NotLaunched, checked, config_fields
 from assets.site import Site
 
 
-class RedeliverConfig(dg.Config):
-    """Re-send the feeds of one approved plan."""
+class RedeliverConfig(BaseModel):
+    """Re-send the feeds of one approved plan.
+
+    No `dg.Config`: that reads `{env: NAME}` in a text field, and would put a secret of the server on a receipt.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     approved_plan: str = Field(
         default="",
@@ -54,6 +59,4 @@ def redeliver_mapping(graph: str, site: Site) -> dg.ConfigMapping:
             )
         return {"ops": {graph: {"ops": {"authorise": {"config": config.model_dump()}}}}}
 
-    return dg.ConfigMapping(
-        config_schema=RedeliverConfig.to_config_schema().as_field(), config_fn=config_of, receive_processed_config_values=False
-    )
+    return dg.ConfigMapping(config_schema=config_fields(RedeliverConfig, RedeliverConfig()), config_fn=config_of)

@@ -8,12 +8,13 @@ from typing import Any
 
 import dagster as dg
 
+from assets.config_fields import checked, config_fields
 from assets.plan_page import decision_evaluation, receipts_markdown
 from assets.site import Site
 from assets.spool import spool_key
 from assets.spool_checks import check_result
 from assets.spool_report import make_report, plan_page
-from assets.state_resource import StateResource
+from assets.state_resource import State
 from guards.receipt import Receipt
 from guards.refusal import Refused
 from jobs.spool.config import RedeliverConfig
@@ -32,9 +33,11 @@ def authorise_op(route: SpoolRoute, site: Site) -> dg.OpDefinition:
         name=f"spool_{route.name}_authorise",
         out={"request": dg.Out(is_required=False)},
         ins={"plan": dg.In(dg.Nothing)},
+        config_schema=config_fields(RedeliverConfig, RedeliverConfig()),
         description="Records the decision in the config, if there is one, and refuses what can be refused before any server is asked.",
     )
-    def authorise(context: dg.OpExecutionContext, config: RedeliverConfig, state: StateResource) -> Iterator[Any]:
+    def authorise(context: dg.OpExecutionContext, state: State) -> Iterator[Any]:
+        config = checked(RedeliverConfig, context.op_config)
         request = request_of(config)
         with state.open() as store:
             refused = decided(context, config, store, route=route, site=site)
@@ -56,7 +59,7 @@ def send_op(route: SpoolRoute, site: Site) -> dg.OpDefinition:
         tags={"opsguard/guard": "spool"},
         description="Observes afresh, asks the gate, and sends each target: upload, prove, rename, observe. No retries.",
     )
-    def send_feeds(context: dg.OpExecutionContext, request: dict[str, Any], state: StateResource) -> Iterator[Any]:
+    def send_feeds(context: dg.OpExecutionContext, request: dict[str, Any], state: State) -> Iterator[Any]:
         with state.open() as store, failing_with_exit_code():
             apply = applying(context, store, request, route=route, site=site)
             sent = apply if isinstance(apply, Refused) else apply.send()
@@ -76,7 +79,7 @@ def prove_op(route: SpoolRoute) -> dg.OpDefinition:
         out=dg.Out(is_required=False),
         description="On fresh connections: the partner holds exactly the planned bytes. Blocks archiving.",
     )
-    def partner_bytes_match(sent: dict[str, Any], state: StateResource) -> Iterator[Any]:
+    def partner_bytes_match(sent: dict[str, Any], state: State) -> Iterator[Any]:
         with state.open() as store, failing_with_exit_code():
             outcome = prove_delivered(route, store, plan=sent["plan"], names=proven(sent))
         yield check_result(outcome, spool_key(route, "delivered_files"))
@@ -92,12 +95,12 @@ def archive_op(route: SpoolRoute, site: Site) -> dg.OpDefinition:
         tags={"opsguard/guard": "spool"},
         description="Asks the gate again, and moves each source whose bytes are proven into the archive.",
     )
-    def archive_sources(context: dg.OpExecutionContext, sent: dict[str, Any], state: StateResource) -> Iterator[Any]:
+    def archive_sources(context: dg.OpExecutionContext, sent: dict[str, Any], state: State) -> Iterator[Any]:
         with state.open() as store, failing_with_exit_code():
             apply = applying(context, store, sent, route=route, site=site)
             if isinstance(apply, Refused):
                 raise Unproven(f"delivered and proven, but not archived: {apply.message}")
-            archived = apply.archive({*proven(sent), *apply.archive_only()})
+            archived = apply.archive()
             if isinstance(archived, Refused):
                 raise Unproven(f"delivered and proven, but not archived: {archived.message}")
             receipts = [one for one in store.receipts(plan_digest=apply.plan.digest) if one.run_id == context.run_id]

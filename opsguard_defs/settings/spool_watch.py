@@ -104,6 +104,12 @@ class SpoolWatch(BaseModel):
     policy: SpoolPolicy = Field(default_factory=SpoolPolicy, description="By which rules entries are judged.")
     owners: Owners = Field(default=(), description="Who is asked about this watch; empty means the owners above.")
     nightly_cron: str = Field(default="30 5 * * *", description="When the nightly report runs: five cron fields, UTC.")
+    partner_id: str = Field(
+        default="",
+        description="Names the partner's inbox in the ledger; empty takes host, port, account and directory. Set it before the "
+        "address is spelled otherwise, so that what was sent there stays known; two watches with one id share one inbox.",
+        pattern=r"^(?:[a-z][a-z0-9_-]{0,39})?$",
+    )
 
     @field_validator("nightly_cron")
     @classmethod
@@ -149,6 +155,7 @@ class SpoolWatch(BaseModel):
             policy=self.policy,
             owners=self.owners,
             nightly_cron=self.nightly_cron,
+            partner_id=self.partner_id,
         )
 
 

@@ -5,7 +5,7 @@ Each asks the gate by itself, on fresh facts and under a lease of its own, becau
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final, TypeVar
@@ -22,7 +22,7 @@ from guards.spool.policy import SpoolPolicy
 from guards.spool.ruling import SpoolAction
 from guards.spool.world import SpoolWorld
 from resources.progress import Progress, silent
-from resources.spool.archive import archive
+from resources.spool.archive import archive_proven
 from resources.spool.deliver import deliver
 from resources.spool.observe import reobserve
 from resources.spool.plans import restored, spool_targets
@@ -83,10 +83,6 @@ class SpoolApply:
             holder=self._run_id,
         )
 
-    def archive_only(self) -> tuple[str, ...]:
-        """Names that the plan archives without sending: their delivery was proven before."""
-        return tuple(target.name for target in spool_targets(self.plan) if target.action is SpoolAction.ARCHIVE)
-
     def send(self) -> tuple[Sent, ...] | Refused:
         """Every target but archive-only ones, oldest first; then a person's doubt stops the rest. Raises `Unreachable`, `LeaseLost`."""
 
@@ -103,15 +99,23 @@ class SpoolApply:
 
         return self._authorized(work)
 
-    def archive(self, proven: Collection[str]) -> tuple[Archived, ...] | Refused:
-        """The sources whose bytes are proven at the partner, in plan order. Raises `Unreachable`, `LeaseLost`."""
-        targets = [target for target in spool_targets(self.plan) if target.name in proven]
-        if not targets:
-            return ()
+    def archive(self) -> tuple[Archived, ...] | Refused:
+        """The sources whose bytes are proven at the partner, in plan order. Raises `Unreachable`, `LeaseLost`.
+
+        What is proven is what the ledger and this run's receipts say, never what a caller hands in; and only the run that used the
+        approval archives: a step launched by itself is refused.
+        """
+        if refused := self.precheck():
+            return refused
+        decision = self.state.decision(self.plan.digest)
+        if decision is None or decision.used_by != self._run_id:
+            return Refused(
+                RefusalCode.NOT_APPROVED, f"this run has not used an approval of plan {self.plan.short}: launch the whole job"
+            )
 
         def work(authorization: Authorization, lease: Lease, _: SpoolWorld) -> tuple[Archived, ...]:
             with self._writing(authorization, lease) as writing:
-                return tuple(archive(writing, target) for target in targets)
+                return archive_proven(writing, spool_targets(self.plan))
 
         return self._authorized(work, remaining=())
 

@@ -1,16 +1,61 @@
 """Step 7: a source whose bytes are proven at the partner leaves the spool. Never onto an existing name, never changed bytes."""
 
 import logging
+from collections.abc import Iterable
 
 from guards.spool.planning import SpoolTarget
+from guards.spool.ruling import SpoolAction
 from resources.errors import NotObserved, OutcomeUnknown, Rejected, Unreachable
+from resources.spool.memory import attempts
 from resources.spool.names import taken_archive_name
 from resources.spool.observe import hash_of
+from resources.spool.proof import prove
 from resources.spool.sent import Archived, ArchiveOutcome
 from resources.spool.steps import Step
 from resources.spool.writing import Writing
 
 logger = logging.getLogger(__name__)
+
+
+def archive_proven(writing: Writing, targets: Iterable[SpoolTarget]) -> tuple[Archived, ...]:
+    """Every target whose delivery is proven; the others are not touched. Raises `LeaseLost` when another run has taken over.
+
+    A receipt of this very run stands for bytes that it proved itself. Everything else (archive-only targets, and feeds that the
+    ledger says were sent before) is proven here, by looking at the partner once more.
+    """
+    listed = list(targets)
+    receipts = writing.state.receipts(plan_digest=writing.authorization.plan_digest)
+    ours = {one.subject for one in receipts if one.run_id == writing.run_id and one.action in ("send", "resolve")}
+    known = attempts(writing.state, writing.route, [target.name for target in listed])
+    done = []
+    for target in listed:
+        was_sent = any(one.state.is_proven_sent and one.sha256 == target.sha256 for one in known.get(target.name, ()))
+        if target.name in ours:
+            done.append(archive(writing, target))
+        elif was_sent or target.action is SpoolAction.ARCHIVE:
+            problem = _unproven(writing, target, was_sent=was_sent)
+            done.append(Archived(target.name, ArchiveOutcome.LEFT, problem) if problem else archive(writing, target))
+    return tuple(done)
+
+
+def _unproven(writing: Writing, target: SpoolTarget, *, was_sent: bool) -> str:
+    """ "" when the partner holds the planned bytes, or has taken what we are known to have sent."""
+    try:
+        proof = prove(
+            writing.partner,
+            writing.inbox,
+            target.name,
+            size_bytes=target.size_bytes,
+            moved=writing.pulse,
+            patience=writing.patience,
+        )
+    except (Unreachable, OutcomeUnknown) as error:
+        writing.sessions.partner.renew()
+        return f"not archived, the partner's copy could not be looked at: {error}"
+    taken = proof.entry is None and was_sent and writing.route.partner.profile.consumes_on_arrival
+    if taken or proof.equals(size_bytes=target.size_bytes, sha256=target.sha256):
+        return ""
+    return f"not archived, the partner holds {proof.describe()}"
 
 
 def archive(writing: Writing, target: SpoolTarget) -> Archived:

@@ -10,7 +10,7 @@ from guards.delivery.reservation import ReservationState
 from guards.delivery.slot import Grant
 from guards.spool.planning import SpoolTarget
 from guards.spool.ruling import SpoolAction
-from resources.spool.memory import feed_slot
+from resources.spool.memory import feed_slot, partner_key
 from resources.spool.sent import Outcome, Sent, sent_of
 from resources.spool.unfinished import settle_unfinished
 from resources.spool.writing import Writing
@@ -52,13 +52,12 @@ def _granted(writing: Writing, target: SpoolTarget, held: Reservation) -> Grant 
 
 
 def pins_of(writing: Writing, target: SpoolTarget) -> Pins:
-    """What the reservation is for: the same feed in any later plan has equal pins."""
-    partner = writing.route.partner
+    """What the reservation is for: the same feed in any later plan has equal pins, however its partner's address is spelled by then."""
     return Pins(
         facts={
             "name": target.name,
             "sha256": target.sha256,
             "size_bytes": target.size_bytes,
-            "destination": {"host": partner.host.lower(), "port": partner.port, "inbox": partner.directory},
+            "partner": partner_key(writing.route),
         }
     )

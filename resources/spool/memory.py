@@ -10,8 +10,20 @@ from resources.state import StateStore
 
 
 def partner_key(route: SpoolRoute) -> str:
-    """The ledger's customer: one partner inbox, whichever watch sends to it. The protocol and user do not matter."""
-    inbox: dict[str, Json] = {"host": route.partner.host.lower(), "port": route.partner.port, "inbox": route.partner.directory}
+    """The ledger's customer: one partner inbox, whichever watch sends to it.
+
+    The account belongs to it, since many servers give each account a directory tree of its own. When an address is spelled otherwise
+    one day (another host name, another port), `partner_id` keeps what was sent there known.
+    """
+    if route.partner_id:
+        return f"partner-id-{route.partner_id}"
+    partner = route.partner
+    inbox: dict[str, Json] = {
+        "host": partner.host.lower().rstrip("."),
+        "port": partner.port,
+        "user": partner.user,
+        "inbox": partner.directory,
+    }
     return f"partner-{digest(inbox)[:16]}"
 
 

@@ -3,15 +3,21 @@
 from datetime import datetime
 from typing import Final
 
+from guards.canonical import digest
+
 LONGEST_NAME_BYTES: Final = 255
 """What ext4, XFS and NTFS take; a temporary name longer than that is shortened in its middle part."""
 
 
 def temp_name(pattern: str, *, name: str, run_id: str) -> str:
-    """The profile's pattern filled in; `run8` is 8 hex digits of the run. Shortened from the end of `name` to fit 255 bytes."""
+    """The profile's pattern filled in; `run8` is 8 hex digits of the run. A name that does not fit into 255 bytes is shortened and gets
+    16 digits of its digest, so that two long names with one beginning never share a temporary name."""
     run8 = run8_of(run_id)
-    kept = _shortened(name, room=LONGEST_NAME_BYTES - len(pattern.format(name="", run8=run8).encode()))
-    return pattern.format(name=kept, run8=run8)
+    room = LONGEST_NAME_BYTES - len(pattern.format(name="", run8=run8).encode())
+    if _bytes_of(name) > room:
+        mark = f"~{digest(name)[:16]}"
+        name = _shortened(name, room=room - len(mark)) + mark
+    return pattern.format(name=name, run8=run8)
 
 
 def aside_name(*, name: str, run_id: str) -> str:

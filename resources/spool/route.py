@@ -8,7 +8,8 @@ from resources.file_servers.endpoint import Endpoint
 
 @dataclass(frozen=True)
 class SpoolRoute:
-    """`archive` is an absolute directory on the source's server. `nightly_cron` is five cron fields, UTC."""
+    """`archive` is an absolute directory on the source's server. `nightly_cron` is five cron fields, UTC. `partner_id` names the inbox in
+    the ledger; "" takes host, port, account and directory."""
 
     name: str
     source: Endpoint
@@ -17,3 +18,4 @@ class SpoolRoute:
     policy: SpoolPolicy
     owners: tuple[str, ...]
     nightly_cron: str
+    partner_id: str = ""

@@ -9,6 +9,7 @@ from guards.canonical import Json
 from resources.file_servers import open_server
 from resources.file_servers.connect import PATIENCE, Patience
 from resources.file_servers.interface import FileServer, Reader
+from resources.spool.memory import partner_key
 from resources.spool.route import SpoolRoute
 
 Result = TypeVar("Result")
@@ -46,6 +47,8 @@ class OpenSides:
             "partner": {
                 **self.partner.identity.as_json(),
                 "inbox": route.partner.directory,
+                "account": route.partner.user,
+                "ledger": partner_key(route),
                 "profile": route.partner.profile.as_json(),
             },
         }

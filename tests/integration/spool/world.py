@@ -147,7 +147,7 @@ class Place:
         proof = prove_delivered(self.route, self.store, plan=report.plan.digest, names=proven)
         if not proof.passed:
             return Applied(by_name, proof)
-        archived = run.archive({*proven, *run.archive_only()})
+        archived = run.archive()
         if isinstance(archived, Refused):
             return Applied(by_name, proof, refused=archived)
         return Applied(by_name, proof, {one.name: one for one in archived})
