@@ -18,7 +18,7 @@ from guards.refusal import RefusalCode, Refused
 from opsguard_defs import dagster_home
 from opsguard_defs.settings import Settings, Watch
 from opsguard_defs.settings.overrides import override_policy
-from resources.errors import NotObserved, OpsGuardError, Unproven, Unreachable
+from resources.errors import NotObserved, OpsGuardError, OutcomeUnknown, Unproven, Unreachable
 from resources.progress import Progress, silent, watching
 from resources.state import StateStore, StoredPlan, state_url
 
@@ -30,6 +30,10 @@ _STATEMENT_MILLISECONDS: Final = 120_000
 
 class RunFailed(OpsGuardError):
     """The run ended with an error that is none of ours."""
+
+
+class ObservationIncomplete(Unreachable):
+    """A side could not be reached or observed completely; the run is recorded."""
 
 
 class ApplyOutcome(StrEnum):
@@ -74,7 +78,7 @@ class VerifyResult:
 def report(
     settings: Settings, watch: Watch, *, overrides: Mapping[str, str] | None = None, progress: Progress = silent
 ) -> ReportResult:
-    """One report run. Raises `Unreachable` when a side could not be observed; the run is recorded all the same."""
+    """One report run. Raises `ObservationIncomplete` when a side could not be observed; the run is recorded all the same."""
     policy = override_policy(watch.policy, overrides or {})
     with _instance(settings, only_reads=True) as instance, watching(progress):
         result = _execute(settings.only(watch), instance, f"spool_{watch.name}_report", policy.model_dump(mode="json"))
@@ -139,11 +143,22 @@ def _instance(settings: Settings, *, only_reads: bool = False) -> Iterator[dg.Da
     `only_reads`: connections are kept. Dagster opens one per event otherwise, 130 in a report, a third of its time; a run that
     writes keeps to that, since a kept connection that the database lost costs the run.
     """
-    variables = dagster_home.prepare(settings.home, state_url(settings.home))
-    with _environment(variables), dg.DagsterInstance.get() as instance:
+    from dagster_postgres.utils import DagsterPostgresException
+
+    database = state_url(settings.home)
+    StateStore.open(database).close()  # says in one sentence and at once that it is away; Dagster tries for ten seconds
+    variables = dagster_home.prepare(settings.home, database)
+    try:
+        with _environment(variables), dg.DagsterInstance.get() as instance:
+            if only_reads:
+                instance.optimize_for_webserver(statement_timeout=_STATEMENT_MILLISECONDS, pool_recycle=3600, max_overflow=5)
+            yield instance
+    except DagsterPostgresException as error:
         if only_reads:
-            instance.optimize_for_webserver(statement_timeout=_STATEMENT_MILLISECONDS, pool_recycle=3600, max_overflow=5)
-        yield instance
+            raise Unreachable(f"Dagster lost the state database ({error}): run the same command again when it is back") from error
+        raise OutcomeUnknown(
+            f"Dagster lost the state database during the run ({error}): run the same command again when it is back, it looks first"
+        ) from error
 
 
 @contextmanager
@@ -250,5 +265,5 @@ def _raise_failure(result: ExecuteInProcessResult) -> None:
     if not message:
         return
     if code == Unreachable.exit_code:
-        raise Unreachable(message)
+        raise ObservationIncomplete(message)
     raise RunFailed(message)

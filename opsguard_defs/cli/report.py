@@ -14,7 +14,9 @@ from opsguard_defs.cli.progress import progress
 
 if TYPE_CHECKING:
     from opsguard_defs.runs import ReportResult
+    from resources.errors import OpsGuardError
 
+INCOMPLETE = "observation_incomplete"
 _MOST_ROWS = 50
 
 
@@ -49,9 +51,10 @@ def report(
             with progress(f"report {watch.guard}/{watch.name}") as step:
                 result = runs.report(settings, watch, overrides=changed, progress=step)
         except OpsGuardError as error:
-            if len(watches) == 1:
-                raise
-            say(f"{watch.guard}/{watch.name}: {error}")
+            if as_json:
+                emit(failed_json(watch.guard, watch.name, error))
+            incomplete = isinstance(error, runs.ObservationIncomplete)
+            say(f"{watch.guard}/{watch.name}: {f'{INCOMPLETE}: ' if incomplete else ''}{error}")
             codes.append(error.exit_code)
             continue
         emit(report_json(result)) if as_json else show_report(result, every=every)
@@ -71,8 +74,24 @@ def report_json(result: "ReportResult") -> dict[str, Any]:
         "findings": [{key: finding[key] for key in ("subject", "verdict", "note", "facts")} for finding in result.findings],
         "counts": dict(result.counts),
         "gaps": result.gaps,
+        **_incompletely(result),
         "run_id": result.run_id,
     }
+
+
+def _incompletely(result: "ReportResult") -> dict[str, Any]:
+    """Only where somebody has to look: a complete report has no such key."""
+    observation = result.stored.observation
+    return {"error": {"code": INCOMPLETE, "message": observation}} if observation else {}
+
+
+def failed_json(guard: str, watch: str, error: "OpsGuardError") -> dict[str, Any]:
+    """A report of the same shape that found out nothing, and why."""
+    from opsguard_defs.runs import ObservationIncomplete
+
+    code = INCOMPLETE if isinstance(error, ObservationIncomplete) else words.error_code(error)
+    found: dict[str, Any] = {"plan": None, "findings": [], "counts": {}, "gaps": 0}
+    return {"guard": guard, "watch": watch, **found, "error": {"code": code, "message": str(error)}, "run_id": ""}
 
 
 def show_report(result: "ReportResult", *, every: bool) -> None:
@@ -102,5 +121,5 @@ def show_report(result: "ReportResult", *, every: bool) -> None:
 def _exit_of(result: "ReportResult") -> Exit:
     if not result.stored.observation:
         return Exit.DONE
-    say(f"{result.guard}/{result.watch}: observation_incomplete: {result.stored.observation}")
+    say(f"{result.guard}/{result.watch}: {INCOMPLETE}: {result.stored.observation}")
     return Exit.NOT_OBSERVED

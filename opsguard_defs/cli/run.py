@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import IO, Final
 
 from opsguard_defs.cli.exits import BROKEN_PIPE, INTERRUPTED, Exit
-from opsguard_defs.cli.output import say, shown
+from opsguard_defs.cli.output import emit, say, shown
+from opsguard_defs.cli.words import error_code
 from resources.errors import OpsGuardError
 
 COMPLETION: Final = "_OPSGUARD_COMPLETE"
@@ -21,8 +22,12 @@ COMPLETION: Final = "_OPSGUARD_COMPLETE"
 
 
 def _for_operators(record: logging.LogRecord) -> bool:
-    """Dagster's own warnings are for those who write definitions; paramiko logs a traceback for what we say in a sentence."""
-    floor = {"dagster": logging.ERROR, "paramiko": logging.CRITICAL}.get(record.name.partition(".")[0], logging.NOTSET)
+    """Dagster's own warnings are for those who write definitions (its retries of the database come by the root logger, which nothing of
+    ours uses); paramiko logs a traceback for what we say in a sentence.
+    """
+    floor = {"dagster": logging.ERROR, "root": logging.ERROR, "paramiko": logging.CRITICAL}.get(
+        record.name.partition(".")[0], logging.NOTSET
+    )
     return record.levelno >= floor or _is_debugging()
 
 
@@ -70,13 +75,27 @@ def _invoke(arguments: Sequence[str]) -> int:
         result = get_command(app).main(args=list(arguments), prog_name="opsguard", standalone_mode=False)
     except Exception as error:
         show = getattr(error, "show", None)
+        if isinstance(error, OpsGuardError) and _wants_json(arguments):
+            _emit_error(error_code(error), str(error))
         if show is None:
             if type(error).__name__ == "Abort":
                 raise KeyboardInterrupt from None
             raise
         show(file=sys.stderr)
+        if _wants_json(arguments):
+            _emit_error("usage", error.format_message() if hasattr(error, "format_message") else str(error))
         return Exit.USAGE
     return result if isinstance(result, int) else Exit.DONE
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    return "--json" in arguments
+
+
+def _emit_error(code: str, message: str) -> None:
+    """A script that reads stdout gets an object where no result can be had."""
+    emit({"error": {"code": code, "message": message}})
+    sys.stdout.flush()
 
 
 def _broken_pipe() -> int:

@@ -11,6 +11,7 @@ from guards.plan import SHORT_DIGITS
 from guards.receipt import Receipt
 from guards.refusal import Refused
 from guards.spool.verdict import SpoolVerdict
+from resources.errors import OpsGuardError
 
 if TYPE_CHECKING:
     from resources.state import StoredPlan
@@ -60,6 +61,11 @@ def count_words(counts: Mapping[str, int]) -> str:
 
 def refusal_json(refused: Refused | None) -> dict[str, Json] | None:
     return None if refused is None else {"code": refused.code.value, "message": refused.message}
+
+
+def error_code(error: OpsGuardError) -> str:
+    """For scripts: what an exit code means, in one word."""
+    return {2: "configuration", 4: "unproven", 5: "unreachable"}.get(error.exit_code, "failed")
 
 
 def check_json(check: CheckOutcome) -> dict[str, Json]:

@@ -192,7 +192,13 @@ def test_a_side_that_cannot_be_observed_is_exit_5_and_no_verdict_and_hides_no_ot
     sentences = dict(re.findall(r"^spool/(\w+): (.*(?:\n(?!spool/).*)*)", done.err, re.MULTILINE))
     assert set(sentences) == set(said), done.err
     assert [watch for watch, words in said.items() if words.lower() not in sentences[watch].lower()] == []
-    assert [one["watch"] for one in done.objects] == [watch for watch in sandbox.watches if watch not in said]
+    failed = {one["watch"]: one for one in done.objects if "error" in one}
+    assert [one["watch"] for one in done.objects] == list(sandbox.watches), "one object per watch, failed or not"
+    assert set(failed) == set(said)
+    for watch, one in failed.items():
+        assert sentences[watch].startswith("observation_incomplete: ")
+        assert one["error"]["code"] == "observation_incomplete"
+        assert (one["plan"], one["findings"], one["counts"], one["gaps"]) == (None, [], {}, 0), watch
     assert "Traceback" not in done.err
     assert "canary" not in done.out + done.err
 

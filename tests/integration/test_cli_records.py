@@ -180,11 +180,30 @@ def test_nothing_recorded_is_said(opsguard: Command) -> None:
 
 
 def test_a_state_database_that_is_away_is_exit_5(opsguard: Command) -> None:
-    done = opsguard("plans", OPSGUARD_STATE_URL="postgresql://nobody:canary@127.0.0.1:9/none")
+    url = "postgresql://nobody:canary@127.0.0.1:9/none"
+    done = opsguard("plans", OPSGUARD_STATE_URL=url)
 
     assert done.code == 5
     assert "canary" not in done.err
     assert "Traceback" not in done.err
+
+
+def test_a_report_without_a_state_database_is_exit_5_and_one_sentence(opsguard: Command, tmp_path: Path) -> None:
+    """It was exit 1 and a page of Dagster's retries."""
+    url = "postgresql://nobody:canary@127.0.0.1:9/none"
+    cleartext = "{allow_cleartext = true}"
+    (tmp_path / "opsguard.toml").write_text(
+        '[[watch]]\nguard = "spool"\nname = "acme"\nsource = "ftp://a@127.0.0.1:9/out"\narchive = "/done"\n'
+        f'partner = "ftp://b@127.0.0.1:9/in"\nsource_profile = {cleartext}\npartner_profile = {cleartext}\n'
+    )
+    secrets = {f"OPSGUARD_SPOOL_ACME_{side}_PASSWORD": "x" for side in ("SOURCE", "PARTNER")}
+    done = opsguard("report", "spool", "--json", OPSGUARD_STATE_URL=url, **secrets)
+
+    assert done.code == 5, done.err
+    (found,) = done.objects
+    assert (found["watch"], found["plan"], found["error"]["code"]) == ("acme", None, "unreachable")
+    assert len(done.err.strip().splitlines()) == 1, done.err
+    assert "canary" not in done.err
 
 
 def test_waiting_alerts_are_listed_and_sent_to_the_log_without_slack(opsguard: Command, state_store: StateStore) -> None:
