@@ -8,7 +8,7 @@ import typer
 
 from opsguard_defs.cli.exits import Exit
 from opsguard_defs.cli.options import AsJson
-from opsguard_defs.cli.output import emit, line, program, table
+from opsguard_defs.cli.output import emit, line, program, say, table
 from resources.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def demo(
         raise ConfigurationError(f"no demo for guard {guard[:40]!a}: there is one for {', '.join(_GUARDS)}")
     from opsguard_defs.demo import USUAL_WATCHES, SpoolDemo
     from opsguard_defs.sandbox import Sandbox
+    from opsguard_defs.sandbox.set_aside import set_aside
     from opsguard_defs.settings import load_settings
 
     box = Sandbox()
@@ -45,13 +46,15 @@ def demo(
         for watch in watches:
             if not as_json:
                 line(f"spool/{watch}")
-            played.append(SpoolDemo(box, settings, watch, tell=_ignore if as_json else _tell).play())
+            if aside := set_aside(box, watch):
+                say(f"spool/{watch}: the night is played without what you had dropped there; it is now in {aside}")
+            one = SpoolDemo(box, settings, watch, tell=_ignore if as_json else _tell).play()
+            played.append(one)
+            if as_json:
+                emit(_as_json(one))
     if keep:
         box.up()
-    if as_json:
-        for one in played:
-            emit(_as_json(one))
-    else:
+    if not as_json:
         _summary(played, settings, kept=keep)
     return Exit.DONE
 
@@ -78,13 +81,13 @@ def _summary(played: "list[Played]", settings: "Settings", *, kept: bool) -> Non
     columns = ("watch", "feed", "was", "bytes", "re-sent, proven, archived")
     table(columns, rows, title="What happened", right=("bytes",), most_columns=_COLUMNS)
     sides = [
-        (feed.name, side, digest)
+        (one.watch, feed.name, side, digest)
         for one in played
         for feed in one.feeds
         for side, digest in (("archive", feed.archive_sha256), ("partner", feed.partner_sha256))
     ]
     title = "The same bytes on both sides"
-    table(("feed", "side", "SHA-256 of the bytes on disk"), sides, title=title, most_columns=_COLUMNS)
+    table(("watch", "feed", "side", "SHA-256 of the bytes on disk"), sides, title=title, most_columns=_COLUMNS + 20)
     me = program()
     line(f"Look at it in the UI: {me} dev")
     for one in played:

@@ -90,6 +90,11 @@ def waiting(sandbox: Sandbox, watch: str) -> bool:
     return outbound.is_dir() and any(outbound.iterdir())
 
 
+def is_played(path: Path) -> bool:
+    """A file that a night put there, or that we archived of it."""
+    return _OURS.fullmatch(path.name) is not None and path.is_file()
+
+
 def unrepaired(sandbox: Sandbox, watch: str) -> bool:
     """Does a feed of a played night wait whose copy at the partner is absent or short?
 
@@ -99,7 +104,7 @@ def unrepaired(sandbox: Sandbox, watch: str) -> bool:
     if not waiting(sandbox, watch):
         return False
     places = sandbox.places(watch)
-    names = {path.name for path in places.outbound.iterdir() if path.is_file() and _OURS.fullmatch(path.name)}
+    names = {path.name for path in places.outbound.iterdir() if is_played(path)}
     whole = {name for name in names if f"{name}{_MARKER}" not in names and not name.endswith(_MARKER)}
     return any(_size(places.inbox / name) < _size(places.outbound / name) for name in whole)
 
@@ -185,7 +190,7 @@ def _begin(sandbox: Sandbox, watch: str, night: int | None) -> tuple[int, Places
     for directory in places.all():
         private_directory(directory)
         for path in directory.iterdir():
-            if _OURS.fullmatch(path.name) and path.is_file():
+            if is_played(path):
                 path.unlink()
     return (_next_night(sandbox, watch) if night is None else night), places
 

@@ -4,6 +4,7 @@ What was written is judged by the disk behind the servers.
 """
 
 import hashlib
+import os
 import re
 import socket
 from collections.abc import Iterator
@@ -259,6 +260,10 @@ def test_without_a_sandbox_its_commands_say_so(tmp_path: Path) -> None:
 
 def test_the_demo_plays_both_routes_and_ends_with_equal_digests(tmp_path: Path) -> None:
     opsguard = Command(tmp_path, {"OPSGUARD_HOME": str(tmp_path / "home")})
+    dropped = Sandbox(tmp_path / "home").places("ftp_demo").outbound / "by_hand.csv"
+    dropped.parent.mkdir(parents=True)
+    dropped.write_text("dropped by hand last week")
+    os.utime(dropped, (0, 0))
     done = opsguard("demo", "--json")
 
     assert done.code == 0, done.err
@@ -267,4 +272,6 @@ def test_the_demo_plays_both_routes_and_ends_with_equal_digests(tmp_path: Path) 
         assert [step["step"] for step in one["steps"]] == list("abcdefgh")
         assert len(one["feeds"]) == 3
         assert all(feed["archive_sha256"] == feed["partner_sha256"] for feed in one["feeds"])
+    (aside,) = (tmp_path / "home" / "sandbox" / "set_aside").glob("ftp_demo-*/outbound/by_hand.csv")
+    assert aside.read_text() == "dropped by hand last week"
     assert opsguard("sandbox", "status").code == 5, "the demo leaves no server behind"
