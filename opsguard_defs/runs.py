@@ -13,6 +13,7 @@ from dagster._core.execution.execute_in_process_result import ExecuteInProcessRe
 
 from guards.canonical import Json
 from guards.check import CheckOutcome, Severity
+from guards.decision import Decision
 from guards.receipt import Receipt
 from guards.refusal import RefusalCode, Refused
 from opsguard_defs import dagster_home
@@ -51,6 +52,8 @@ class ReportResult:
     counts: Mapping[str, int]
     gaps: int
     run_id: str
+    decision: Decision | None = None
+    """The governing one on this plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ def report(
         _raise_failure(result)
         with StateStore.open(state_url(settings.home)) as store:
             stored = _plan_of(store, result)
+            decision = store.decision(stored.digest)
     return ReportResult(
         guard=watch.guard,
         watch=watch.name,
@@ -93,6 +97,7 @@ def report(
         counts=stored.counts,
         gaps=stored.gaps,
         run_id=result.run_id,
+        decision=decision,
     )
 
 

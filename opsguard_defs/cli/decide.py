@@ -44,6 +44,9 @@ def _decide(kind: DecisionKind, digest: str, *, by: str, text: str, valid_for: s
         else:
             minutes = plan.policy.get("approval_timeout_minutes")
             usual = timedelta(minutes=minutes) if isinstance(minutes, int) else _UNLESS_SAID
+            newer = store.plans(guard=plan.guard, watch=plan.watch, limit=1) if str(plan.state) == "superseded" else []
+            if newer and kind is DecisionKind.APPROVED:
+                say(f"a newer report made plan {newer[0].short}; {plan.short} may be stale")
             answer = store.decide(plan.digest, kind=kind, by=who, comment=why, valid_for=asked or usual, channel="cli")
     if isinstance(answer, Refused):
         if as_json:

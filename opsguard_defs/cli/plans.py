@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from guards.decision import governing
 from guards.refusal import Refused
 from guards.text import size_words
 from opsguard_defs.cli import words
@@ -104,3 +105,5 @@ def _show(plan: "StoredPlan", decisions: "tuple[Decision, ...]") -> None:
         used = f", used by run {decision.used_by}" if decision.used_by else f", until {words.utc(decision.valid_until)}"
         why = f": {decision.comment}" if decision.comment else ""
         line(f"{decision.kind} by {decision.decided_by} at {words.utc(decision.decided_at)} ({decision.channel}{used}){why}")
+    if step := words.next_step(plan, governing(decisions)):
+        line(step)

@@ -112,10 +112,8 @@ def show_report(result: "ReportResult", *, every: bool) -> None:
         if len(chosen) > limit:
             line(f"and {len(chosen) - limit} more: --all shows them")
     line(f"seen: {words.count_words(result.counts)}")
-    if plan.targets and str(plan.state) == "waiting":
-        line(f"next: opsguard approve {words.short(plan.digest)} --by YOU   (then: opsguard apply {words.short(plan.digest)})")
-    elif plan.targets and str(plan.state) == "approved":
-        line(f"next: opsguard apply {words.short(plan.digest)}")
+    if step := words.next_step(plan, result.decision):
+        line(step)
 
 
 def _exit_of(result: "ReportResult") -> Exit:

@@ -68,6 +68,23 @@ def error_code(error: OpsGuardError) -> str:
     return {2: "configuration", 4: "unproven", 5: "unreachable"}.get(error.exit_code, "failed")
 
 
+def next_step(plan: "StoredPlan", decision: Decision | None) -> str:
+    """What a person can do with this plan now, "" when nothing; `decision` is the governing one."""
+    digest = short(plan.digest)
+    match str(plan.state):
+        case "waiting" | "expired" if plan.targets:
+            return f"next: opsguard approve {digest} --by YOU   (then: opsguard apply {digest})"
+        case "approved":
+            return f"next: opsguard apply {digest}"
+        case "declined" if decision is not None:
+            return (
+                f"declined by {decision.decided_by} until {utc(decision.valid_until)}: it cannot be approved before then; "
+                f"after that, opsguard approve {digest}"
+            )
+        case _:
+            return ""
+
+
 def check_json(check: CheckOutcome) -> dict[str, Json]:
     return {"name": check.name, "passed": check.passed, "severity": check.severity.value, "message": check.message}
 

@@ -117,6 +117,23 @@ def test_a_standing_decline_refuses_an_approval(opsguard: Command, state_store: 
     assert governing.kind is DecisionKind.DECLINED
 
 
+def test_a_declined_plan_says_until_when_and_a_superseded_one_that_there_is_a_newer(
+    opsguard: Command, state_store: StateStore
+) -> None:
+    """ "Report again" made the same declined plan for ever."""
+    old, new = plan(target("old.csv"), watch="later"), plan(target("new.csv"), watch="later")
+    for one in (old, new):
+        state_store.record_report(one, run_id="r", overrides={})
+    approved = opsguard("approve", old.digest, "--by", "Ada")
+    declined = opsguard("decline", new.digest, "--by", "Grace")
+
+    assert approved.code == 0
+    assert f"a newer report made plan {new.short}" in approved.err
+    assert declined.err == ""
+    until = declined.out.strip().partition(" until ")[2]
+    assert f"declined by Grace until {until}: it cannot be approved before then" in opsguard("plans", "show", new.digest).out
+
+
 def test_a_plan_without_targets_is_nothing_to_do(opsguard: Command, state_store: StateStore) -> None:
     stored = state_store.record_report(plan(), run_id="run-1", overrides={})
     done = opsguard("approve", stored.digest, "--by", "Ada")
