@@ -22,7 +22,7 @@ from guards.spool.policy import SpoolPolicy
 from guards.spool.ruling import SpoolAction
 from guards.spool.world import SpoolWorld
 from resources.progress import Progress, silent
-from resources.spool.archive import archive_proven
+from resources.spool.archive import archive_proven, due_for_archive
 from resources.spool.deliver import deliver
 from resources.spool.observe import reobserve
 from resources.spool.plans import restored, spool_targets
@@ -113,9 +113,13 @@ class SpoolApply:
                 RefusalCode.NOT_APPROVED, f"this run has not used an approval of plan {self.plan.short}: launch the whole job"
             )
 
+        due = due_for_archive(self.state, self.route, spool_targets(self.plan), plan_digest=self.plan.digest, run_id=self._run_id)
+        if not due:
+            return ()
+
         def work(authorization: Authorization, lease: Lease, _: SpoolWorld) -> tuple[Archived, ...]:
             with self._writing(authorization, lease) as writing:
-                return archive_proven(writing, spool_targets(self.plan))
+                return archive_proven(writing, due)
 
         return self._authorized(work, remaining=())
 

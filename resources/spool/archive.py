@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from guards.spool.planning import SpoolTarget
 from guards.spool.ruling import SpoolAction
@@ -10,31 +11,51 @@ from resources.spool.memory import attempts
 from resources.spool.names import taken_archive_name
 from resources.spool.observe import hash_of
 from resources.spool.proof import prove
+from resources.spool.route import SpoolRoute
 from resources.spool.sent import Archived, ArchiveOutcome
 from resources.spool.steps import Step
 from resources.spool.writing import Writing
+from resources.state import StateStore
 
 logger = logging.getLogger(__name__)
 
 
-def archive_proven(writing: Writing, targets: Iterable[SpoolTarget]) -> tuple[Archived, ...]:
-    """Every target whose delivery is proven; the others are not touched. Raises `LeaseLost` when another run has taken over.
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A target that may be archived. `by_this_run`: a receipt of this very run stands for bytes that it proved itself. Any other
+    (archive-only, or sent before) is proven by looking at the partner once more. `was_sent`: the ledger says so."""
 
-    A receipt of this very run stands for bytes that it proved itself. Everything else (archive-only targets, and feeds that the
-    ledger says were sent before) is proven here, by looking at the partner once more.
-    """
+    target: SpoolTarget
+    by_this_run: bool
+    was_sent: bool
+
+
+def due_for_archive(
+    state: StateStore, route: SpoolRoute, targets: Iterable[SpoolTarget], *, plan_digest: str, run_id: str
+) -> tuple[Due, ...]:
+    """In plan order, from receipts and ledger alone: what a caller believes to have been delivered does not count."""
     listed = list(targets)
-    receipts = writing.state.receipts(plan_digest=writing.authorization.plan_digest)
-    ours = {one.subject for one in receipts if one.run_id == writing.run_id and one.action in ("send", "resolve")}
-    known = attempts(writing.state, writing.route, [target.name for target in listed])
+    receipts = state.receipts(plan_digest=plan_digest)
+    ours = {one.subject for one in receipts if one.run_id == run_id and one.action in ("send", "resolve")}
+    known = attempts(state, route, [target.name for target in listed])
+    found = (
+        Due(
+            target,
+            by_this_run=target.name in ours,
+            was_sent=any(one.state.is_proven_sent and one.sha256 == target.sha256 for one in known.get(target.name, ())),
+        )
+        for target in listed
+    )
+    return tuple(one for one in found if one.by_this_run or one.was_sent or one.target.action is SpoolAction.ARCHIVE)
+
+
+def archive_proven(writing: Writing, due: Iterable[Due]) -> tuple[Archived, ...]:
+    """What is not proven stays where it is, and says why. Raises `LeaseLost` when another run has taken over."""
     done = []
-    for target in listed:
-        was_sent = any(one.state.is_proven_sent and one.sha256 == target.sha256 for one in known.get(target.name, ()))
-        if target.name in ours:
-            done.append(archive(writing, target))
-        elif was_sent or target.action is SpoolAction.ARCHIVE:
-            problem = _unproven(writing, target, was_sent=was_sent)
-            done.append(Archived(target.name, ArchiveOutcome.LEFT, problem) if problem else archive(writing, target))
+    for one in due:
+        problem = "" if one.by_this_run else _unproven(writing, one.target, was_sent=one.was_sent)
+        left = Archived(one.target.name, ArchiveOutcome.LEFT, problem)
+        done.append(left if problem else archive(writing, one.target))
     return tuple(done)
 
 
