@@ -1,5 +1,6 @@
 """What is missing: settings, state store, and each side of each watch. Looks only; nothing is written to any server."""
 
+import os
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -99,6 +100,10 @@ def _state(settings: Settings, now: Callable[[], datetime]) -> Iterator[Diagnosi
 
     from resources.state import StateStore, state_url
 
+    if not os.environ.get("OPSGUARD_STATE_URL", "").strip() and not (settings.home / "postgres").is_dir():
+        message = f"none yet in {settings.home}: the first command that needs one makes it (doctor only looks)"
+        yield Diagnosis("opsguard", "state store", Health.NOTE, message)
+        return
     try:
         with StateStore.open(state_url(settings.home)) as store:
             ahead = store.now() - now()
@@ -120,6 +125,9 @@ def _state(settings: Settings, now: Callable[[], datetime]) -> Iterator[Diagnosi
 def _instance(settings: Settings) -> Diagnosis:
     instance = instance_of(settings.home)
     match instance.kind:
+        case InstanceFile.OURS if not (instance.directory / FILE_NAME).is_file():
+            message = f"none yet in {instance.directory}: the first run makes it"
+            return Diagnosis("opsguard", "Dagster instance", Health.NOTE, message)
         case InstanceFile.OURS:
             return Diagnosis("opsguard", "Dagster instance", Health.OK, f"{instance.directory}, with the project's dagster.yaml")
         case InstanceFile.THEIRS:
@@ -143,8 +151,12 @@ def _watch(watch: SpoolWatch, now: Callable[[], datetime]) -> Iterator[Diagnosis
     limit = watch.policy.listing_limit
     directories = (("outbound spool", route.source.directory), ("archive", route.archive))
     yield from _side(where, route.source, directories, limit, now)
-    yield from _side(where, route.partner, (("inbox", route.partner.directory),), limit, now)
-    yield _renaming(where, watch)
+    partner = tuple(_side(where, route.partner, (("inbox", route.partner.directory),), limit, now))
+    yield from partner
+    if any(one.health is Health.UNREACHABLE for one in partner):
+        yield Diagnosis(where, "partner renaming", Health.NOTE, "not looked at: see the partner's connection and inbox")
+    else:
+        yield _renaming(where, watch)
     if watch.partner_profile.consumes_on_arrival:
         message = (
             "consumes_on_arrival: the partner takes files away, so that a feed is absent proves nothing about what your hand-off job "

@@ -223,6 +223,16 @@ def test_doctor_finds_nothing_wrong_with_the_sandbox_and_warns_of_partners_that_
     assert opsguard("doctor", "--guard", "lake").code == 2
 
 
+def test_doctor_in_an_empty_directory_only_looks(tmp_path: Path) -> None:
+    """It made a home and started a database there."""
+    done = Command(tmp_path, {})("doctor", "--json")
+
+    assert done.code == 2
+    said = {one["check"]: (one["health"], one["message"]) for one in done.objects}
+    assert said["state store"][0] == said["Dagster instance"][0] == "note"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_doctor_says_what_is_not_set_up(tmp_path: Path, database_url: str) -> None:
     opsguard = Command(tmp_path, {"OPSGUARD_HOME": str(tmp_path / "home"), "OPSGUARD_STATE_URL": database_url})
     nothing = opsguard("doctor", "--json")
