@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 DEFAULT_PORT: Final = 3000
 TROUBLED: Final = "ftp_demo"
 """The watch whose night went wrong; the others had a quiet one, so that both can be seen."""
+ADDRESS: Final = "Dagster's UI:"
+"""What the one line begins with that is a result: the rest is progress."""
 _LOOK_SECONDS: Final = 0.5
 _REPORT_SECONDS: Final = 300.0
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -46,12 +48,17 @@ def dev(home: Path, *, port: int = DEFAULT_PORT, read_only: bool = False, say: S
 
     def run() -> None:
         with everything(home, port=port, read_only=read_only, say=say) as (sandbox, running):
-            say(f"Dagster's UI: {running.url}/locations/opsguard/asset-groups/spool_{TROUBLED}/lineage")
+            say(f"{ADDRESS} {running.url}/locations/opsguard/asset-groups/spool_{TROUBLED}/lineage")
             say(f"Files to play with: {sandbox.home / 'sandbox' / 'files'} (or any client: `opsguard sandbox status`)")
             say("Ctrl-C ends all of it.")
             _watch_over(running, sandbox)
 
-    return _until_asked(run, port=port, say=say, ended="UI, daemon and sandbox")
+    def ended() -> str:
+        if Sandbox(home).status() is None:
+            return "UI, daemon and sandbox."
+        return "UI and daemon. The sandbox was up before and stays up: `opsguard sandbox down` ends it."
+
+    return _until_asked(run, port=port, say=say, ended=ended)
 
 
 def dev_own(settings: "Settings", *, port: int = DEFAULT_PORT, read_only: bool = False, say: Say) -> int:
@@ -63,21 +70,21 @@ def dev_own(settings: "Settings", *, port: int = DEFAULT_PORT, read_only: bool =
     def run() -> None:
         with own_watches(settings, port=port, read_only=read_only, say=say) as running:
             group = f"{settings.watches[0].guard}_{settings.watches[0].name}"
-            say(f"Dagster's UI: {running.url}/locations/opsguard/asset-groups/{group}/lineage")
+            say(f"{ADDRESS} {running.url}/locations/opsguard/asset-groups/{group}/lineage")
             say("What runs by itself is stopped until you switch it on, in the UI under Automation.")
             say("Ctrl-C ends all of it.")
             _watch_over(running)
 
-    return _until_asked(run, port=port, say=say, ended="UI and daemon")
+    return _until_asked(run, port=port, say=say, ended=lambda: "UI and daemon.")
 
 
-def _until_asked(run: Callable[[], None], *, port: int, say: Say, ended: str) -> int:
+def _until_asked(run: Callable[[], None], *, port: int, say: Say, ended: Callable[[], str]) -> int:
     try:
         with _signals_end():
             require_free_port(port)
             run()
     except _AskedToEnd:
-        say(f"Ended: {ended}.")
+        say(f"Ended: {ended()}")
     return 0
 
 

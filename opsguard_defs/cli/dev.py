@@ -1,11 +1,12 @@
 """`opsguard dev`: Dagster's UI and daemon on this machine, with the sandbox or for one's own watches, ended together."""
 
+import sys
 from typing import Annotated
 
 import typer
 
 from opsguard_defs.cli.options import AsJson
-from opsguard_defs.cli.output import emit, say
+from opsguard_defs.cli.output import emit, line, say
 
 
 def dev(
@@ -22,10 +23,21 @@ def dev(
     from opsguard_defs.dev import dev_own
     from opsguard_defs.settings import home_path, load_settings
 
-    tell = _say_json if as_json else say
+    tell = _say_json if as_json else _tell
     if no_sandbox:
         return dev_own(load_settings(), port=port, read_only=read_only, say=tell)
     return run_until_asked(home_path(), port=port, read_only=read_only, say=tell)
+
+
+def _tell(text: str) -> None:
+    """The address is what a script waits for; the rest is for people."""
+    from opsguard_defs.dev import ADDRESS
+
+    if text.startswith(ADDRESS):
+        line(text)
+        sys.stdout.flush()
+    else:
+        say(text)
 
 
 def _say_json(text: str) -> None:
