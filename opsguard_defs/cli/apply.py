@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from guards.check import Severity
-from guards.refusal import Refused
+from guards.refusal import RefusalCode, Refused
 from guards.spool import sweeping
+from guards.text import count_words
 from opsguard_defs.cli import words
 from opsguard_defs.cli.exits import Exit, exit_of, worst
 from opsguard_defs.cli.options import AsJson, Digest, Where
@@ -60,7 +61,9 @@ def apply_json(result: "ApplyResult") -> dict[str, Any]:
 
 
 def show_apply(result: "ApplyResult") -> None:
-    line(f"{result.guard}/{result.watch}: plan {words.short(result.plan_digest)} {result.outcome} (run {result.run_id})")
+    nothing = result.refusal is not None and result.refusal.code is RefusalCode.NOTHING_TO_DO
+    outcome = "has nothing to do" if nothing else result.outcome
+    line(f"{result.guard}/{result.watch}: plan {words.short(result.plan_digest)} {outcome} (run {result.run_id})")
     if result.receipts:
         rows = [(r.subject, r.action, f"{r.size_bytes:,}", r.sha256) for r in words.in_order(result.receipts)]
         table(("feed", "action", "bytes", "sha256"), rows, right=("bytes",))
@@ -97,7 +100,7 @@ def verify(where: Where, as_json: AsJson = False) -> int:
             checks = [words.check_json(check) for check in result.checks]
             emit({"guard": watch.guard, "watch": watch.name, "checks": checks, "run_id": result.run_id})
         else:
-            line(f"{watch.guard}/{watch.name}: {len(result.checks)} checks (run {result.run_id})")
+            line(f"{watch.guard}/{watch.name}: {count_words(len(result.checks), 'check')} (run {result.run_id})")
             table(("", "check", "message"), words.check_rows(result.checks))
         codes.append(Exit.UNPROVEN if failed(result.checks) else Exit.DONE)
     return worst(codes)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from guards.delivery.entry import Reservation
 
-ledger = typer.Typer(help="The ledger of everything that may happen only once.", no_args_is_help=True)
+ledger = typer.Typer(
+    help="The ledger of everything that may happen only once.", no_args_is_help=True, epilog="Example: opsguard ledger verify"
+)
 
 
 @ledger.command(epilog="Example: opsguard ledger status")

@@ -6,7 +6,7 @@ import typer
 
 from guards.decision import governing
 from guards.refusal import Refused
-from guards.text import size_words
+from guards.text import count_words, size_words
 from opsguard_defs.cli import words
 from opsguard_defs.cli.exits import Exit, exit_of
 from opsguard_defs.cli.options import AsJson, Digest, GuardOption
@@ -90,7 +90,9 @@ def _show(plan: "StoredPlan", decisions: "tuple[Decision, ...]") -> None:
         line(f"observed  incompletely: {plan.observation}")
     if plan.overrides:
         line(f"set       {', '.join(f'{name}={value}' for name, value in plan.overrides.items())}")
-    line(f"writes    {size_words(sum(words.size_of(target) for target in plan.targets))} in {len(plan.targets)} targets")
+    line(
+        f"writes    {size_words(sum(words.size_of(target) for target in plan.targets))} in {count_words(len(plan.targets), 'target')}"
+    )
     if plan.targets:
         rows = [
             (words.subject_of(t), t.get("action", ""), f"{int(t.get('size_bytes') or 0):,}", t.get("sha256", ""))

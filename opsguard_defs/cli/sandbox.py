@@ -10,7 +10,11 @@ from opsguard_defs.cli.options import AsJson
 from opsguard_defs.cli.output import emit, line, say, table
 from resources.errors import ConfigurationError, Unreachable
 
-sandbox = typer.Typer(help="Real file servers, a database and a Slack sink on this machine.", no_args_is_help=True)
+sandbox = typer.Typer(
+    help="Real file servers, a database and a Slack sink on this machine.",
+    no_args_is_help=True,
+    epilog="Example: opsguard sandbox up",
+)
 
 
 @sandbox.command(epilog="Example: opsguard sandbox up")

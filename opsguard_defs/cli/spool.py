@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 spool = typer.Typer(help="What only guard spool needs.", no_args_is_help=True)
 
 
-@spool.callback()
+@spool.callback(epilog="Example: opsguard spool sweep acme")
 def group() -> None:
     """What only guard spool needs."""
 

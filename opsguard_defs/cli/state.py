@@ -11,7 +11,11 @@ from opsguard_defs.cli.options import AsJson
 from opsguard_defs.cli.output import emit, line
 from opsguard_defs.cli.state_store import open_state
 
-state = typer.Typer(help="Back up, restore and prune the state database.", no_args_is_help=True)
+state = typer.Typer(
+    help="Back up, restore and prune the state database.",
+    no_args_is_help=True,
+    epilog="Example: opsguard state backup opsguard-state.jsonl",
+)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="JSON lines.")]
 

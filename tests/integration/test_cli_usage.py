@@ -34,6 +34,23 @@ def opsguard(tmp_path: Path) -> Command:
 
 
 @pytest.mark.fast
+@pytest.mark.parametrize("group", ["sandbox", "state", "ledger", "spool", "plans"])
+def test_every_group_has_an_example(group: str) -> None:
+    epilog = get_command(app).commands[group].epilog  # type: ignore[attr-defined]
+
+    assert epilog.startswith(f"Example: opsguard {group} ")
+
+
+def test_a_script_that_asks_for_json_gets_an_object_for_bad_usage_too(opsguard: Command) -> None:
+    for arguments, code in ((["report", "--json"], "usage"), (["report", "lake", "--json"], "configuration")):
+        done = opsguard(*arguments)
+        (said,) = done.objects
+        assert done.code == 2
+        assert said["error"]["code"] == code
+        assert said["error"]["message"] in done.err
+
+
+@pytest.mark.fast
 @pytest.mark.parametrize(("words", "command"), LEAVES, ids=[" ".join(words) for words, _ in LEAVES])
 def test_every_command_has_json_help_and_an_example(words: tuple[str, ...], command: object) -> None:
     options = [option for parameter in command.params for option in parameter.opts]  # type: ignore[attr-defined]
