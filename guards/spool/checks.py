@@ -183,7 +183,7 @@ def final_audit(
     if wrong:
         return _failed(
             name,
-            f"{len(wrong)} of {count(len(targets), 'feed')} have other bytes than planned, or none: {_list(wrong)}. {LOOK_BY_HAND}",
+            f"{len(wrong)} of {count(len(targets), 'feed')} with other bytes than planned, or none: {_list(wrong)}. {LOOK_BY_HAND}",
         )
     gone = sum(1 for target in targets if target.name in consumed)
     taken = f" ({gone} taken away by the partner: the archive's alone)" if gone else ""

@@ -8,6 +8,7 @@ from guards.spool.checks import LOOK_BY_HAND, partner_bytes_match
 from guards.spool.planning import SpoolTarget
 from guards.spool.ruling import SpoolAction
 from guards.spool.world import Attempt
+from guards.text import count_words, size_words
 from resources.errors import NotObserved, Unreachable
 from resources.spool.memory import attempts
 from resources.spool.plans import restored, spool_targets
@@ -41,7 +42,9 @@ def prove_delivered(route: SpoolRoute, state: StateStore, *, plan: str, names: C
         more = f" And {len(failed) - 1} more." if len(failed) > 1 else ""
         return CheckOutcome(NAME, False, f"{failed[0].message}{more}")
     total = sum(target.size_bytes for target in targets)
-    return CheckOutcome(NAME, True, f"{len(targets)} feeds, {total:,} bytes: the partner holds exactly what was planned.")
+    return CheckOutcome(
+        NAME, True, f"{count_words(len(targets), 'feed')}, {size_words(total)}: the partner holds exactly what was planned."
+    )
 
 
 def _proven(opened: OpenSides, route: SpoolRoute, target: SpoolTarget, *, was_sent: bool) -> CheckOutcome:

@@ -246,7 +246,7 @@ def test_the_final_audit_hashes_both_sides_once_more() -> None:
 )
 def test_other_bytes_on_either_side_fail_the_audit(archive: dict[str, str], partner: dict[str, str], sides: str) -> None:
     assert failed(final_audit([A, B], archive_sha256=archive, partner_sha256=partner, consumed=frozenset())) == (
-        f"1 of 2 feeds have other bytes than planned, or none: 'a.csv' ({sides}). {LOOK}"
+        f"1 of 2 feeds with other bytes than planned, or none: 'a.csv' ({sides}). {LOOK}"
     )
 
 
