@@ -48,6 +48,7 @@ policy = {{ sla_minutes = 60, max_files_per_run = 3, max_file_megabytes = 64, ve
 
 # owners = ["team:data-platform"]
 # nightly_cron = "30 5 * * *"               # UTC; report only
+# partner_id = "{name}"                      # names the inbox in the ledger; set it before the partner's address changes
 """
 
 
