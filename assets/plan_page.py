@@ -157,6 +157,21 @@ def decision_evaluation(page: PlanPage, *, asset_key: Sequence[str]) -> dg.Asset
     )
 
 
+def receipts_in_place(receipts: Iterable[Receipt]) -> str:
+    """A few bullets, under 1,000 characters whatever the names are, so that the asset shows them without a click."""
+    listed = list(receipts)
+    for kept in range(min(len(listed), MOST_BULLETS), 0, -1):
+        bullets = [
+            f"- **{markdown_text(one.action)}** {code_span(one.subject, limit=60)}: {size_words(one.size_bytes)}, SHA-256 `{one.sha256[:12]}`"
+            for one in listed[:kept]
+        ]
+        more = [f"- and {len(listed) - kept:,} more: `opsguard receipts`"] if kept < len(listed) else []
+        text = "\n".join([*bullets, *more])
+        if len(text) < IN_PLACE_LIMIT:
+            return text
+    return "Nothing was written." if not listed else f"{len(listed):,} receipts: `opsguard receipts`"
+
+
 def receipts_markdown(receipts: Iterable[Receipt], *, base_url: str) -> str:
     """A table of what was written, newest as given, each with a link to its run; at most 100 rows."""
     listed = list(receipts)

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from assets.config_fields import checked, config_fields
-from assets.plan_page import decision_evaluation, receipts_markdown
+from assets.plan_page import decision_evaluation, receipts_in_place, receipts_markdown
 from assets.site import Site
 from assets.spool import spool_key
 from assets.spool_checks import check_result
@@ -125,10 +125,11 @@ def _report_again(context: dg.OpExecutionContext, store: StateStore, *, route: S
 def _written(receipts: list[Receipt], *, plan: str, base_url: str) -> dict[str, Any]:
     sent = [one for one in receipts if one.action == "send"]
     return {
-        "receipts": dg.MetadataValue.md(receipts_markdown(receipts, base_url=base_url)),
+        "written": dg.MetadataValue.md(receipts_in_place(receipts)),
         "plan_digest": plan,
         "files_sent": len(sent),
         "bytes_sent": sum(one.size_bytes for one in sent),
         "files_archived": sum(1 for one in receipts if one.action == "archive"),
         "approved_by": receipts[0].approved_by if receipts else "",
+        "receipts": dg.MetadataValue.md(receipts_markdown(receipts, base_url=base_url)),
     }

@@ -18,6 +18,7 @@ from assets.plan_page import (
     decision_evaluation,
     findings_table,
     plan_metadata,
+    receipts_in_place,
     receipts_markdown,
     report_markdown,
 )
@@ -230,6 +231,14 @@ def test_receipts_link_to_their_runs() -> None:
 def test_no_receipts_and_too_many_are_said() -> None:
     assert receipts_markdown([], base_url=BASE_URL) == "Nothing was written."
     assert receipts_markdown([receipt("a")] * 101, base_url=BASE_URL).endswith("and 1 more: `opsguard receipts`")
+
+
+def test_what_was_written_is_shown_in_place_however_long_the_names_are() -> None:
+    assert receipts_in_place([]) == "Nothing was written."
+    assert receipts_in_place([receipt("a.csv")]) == "- **send** `a.csv`: 178,535 bytes, SHA-256 `abababababab`"
+    many = receipts_in_place([receipt("n" * 250)] * 40)
+    assert len(many) < 1000
+    assert many.endswith(" more: `opsguard receipts`")
 
 
 def test_an_alert_has_the_gaps_the_command_and_the_links() -> None:
