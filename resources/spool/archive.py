@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from guards.spool.planning import SpoolTarget
 from guards.spool.ruling import SpoolAction
 from resources.errors import NotObserved, OutcomeUnknown, Rejected, Unreachable
-from resources.spool.memory import attempts
+from resources.spool.memory import attempts, is_known_sent
 from resources.spool.names import taken_archive_name
 from resources.spool.observe import hash_of
 from resources.spool.proof import prove
@@ -42,7 +42,7 @@ def due_for_archive(
         Due(
             target,
             by_this_run=target.name in ours,
-            was_sent=any(one.state.is_proven_sent and one.sha256 == target.sha256 for one in known.get(target.name, ())),
+            was_sent=is_known_sent(target, known),
         )
         for target in listed
     )

@@ -1,9 +1,10 @@
 """What the state store remembers about a route: the clock, first sightings, and the ledger's attempts."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from guards.canonical import Json, digest
 from guards.delivery.slot import Slot
+from guards.spool.planning import SpoolTarget
 from guards.spool.world import Attempt
 from resources.spool.route import SpoolRoute
 from resources.state import StateStore
@@ -49,3 +50,8 @@ def attempts(state: StateStore, route: SpoolRoute, names: Collection[str]) -> di
                 )
             )
     return {name: tuple(held) for name, held in found.items()}
+
+
+def is_known_sent(target: SpoolTarget, known: Mapping[str, tuple[Attempt, ...]]) -> bool:
+    """The ledger proves that exactly these bytes were delivered under this name. `known`: from `attempts`."""
+    return any(one.state.is_proven_sent and one.sha256 == target.sha256 for one in known.get(target.name, ()))

@@ -7,10 +7,9 @@ from guards.refusal import Refused
 from guards.spool.checks import LOOK_BY_HAND, partner_bytes_match
 from guards.spool.planning import SpoolTarget
 from guards.spool.ruling import SpoolAction
-from guards.spool.world import Attempt
 from guards.text import count_words, size_words
 from resources.errors import NotObserved, Unreachable
-from resources.spool.memory import attempts
+from resources.spool.memory import attempts, is_known_sent
 from resources.spool.plans import restored, spool_targets
 from resources.spool.proof import prove
 from resources.spool.route import SpoolRoute
@@ -31,7 +30,7 @@ def prove_delivered(route: SpoolRoute, state: StateStore, *, plan: str, names: C
     sent = attempts(state, route, [target.name for target in targets])
 
     def look(opened: OpenSides) -> list[CheckOutcome]:
-        return [_proven(opened, route, target, was_sent=_was_sent(target, sent)) for target in targets]
+        return [_proven(opened, route, target, was_sent=is_known_sent(target, sent)) for target in targets]
 
     try:
         outcomes = observing(sides_of(route), look) if targets else []
@@ -58,7 +57,3 @@ def _proven(opened: OpenSides, route: SpoolRoute, target: SpoolTarget, *, was_se
     if proof.equals(size_bytes=target.size_bytes, sha256=target.sha256):
         found_size = target.size_bytes
     return partner_bytes_match(target, found_size_bytes=found_size, found_sha256=proof.sha256 or None)
-
-
-def _was_sent(target: SpoolTarget, sent: dict[str, tuple[Attempt, ...]]) -> bool:
-    return any(one.state.is_proven_sent and one.sha256 == target.sha256 for one in sent.get(target.name, ()))
