@@ -76,6 +76,11 @@ class Reservation:
         return self.slot.reservation_id(self.attempt)
 
     @property
+    def may_fail_known(self) -> bool:
+        """A provider's proven "no" ends it as known failure; where that is not allowed it is doubt, for a person."""
+        return self.slot.rules.may_fail_known or self.pins.may_fail_known
+
+    @property
     def is_contradicted(self) -> bool:
         """Late evidence says that it went out after all, whatever the state says."""
         return any(said.get("state") == ReservationState.DELIVERED.value for said in self.late)
@@ -173,4 +178,4 @@ def _not_the_same(current: Reservation | None, entry: Entry) -> str:
 def may_be_replaced(reservation: Reservation) -> bool:
     """Proven not sent, of a kind that allows it, and nothing said late contradicts it."""
     proven_not_sent = reservation.state in (ReservationState.KNOWN_FAILURE, ReservationState.RESOLVED_NOT_SENT)
-    return proven_not_sent and reservation.slot.rules.is_replaceable and not reservation.is_contradicted
+    return proven_not_sent and reservation.may_fail_known and not reservation.is_contradicted

@@ -34,6 +34,10 @@ AUTHORITY: Final = frozenset(
 _NUMBERS: Final = frozenset({"feature_epoch", "canonical_sequence"})
 
 
+MAY_FAIL_KNOWN: Final = "may_fail_known"
+"""A fact that widens a kind's rules for one reservation: fixed with the other pins, so that the chain can be verified by itself."""
+
+
 class NotPins(ValueError):
     """Pins outside the closed form: nothing was reserved."""
 
@@ -58,6 +62,10 @@ class Pins:
 
     def as_json(self) -> dict[str, Json]:
         return {"facts": dict(self.facts), "authority": dict(self.authority)}
+
+    @property
+    def may_fail_known(self) -> bool:
+        return self.facts.get(MAY_FAIL_KNOWN) is True
 
     @cached_property
     def digest(self) -> str:

@@ -32,12 +32,8 @@ class Kind(StrEnum):
 
     @property
     def may_fail_known(self) -> bool:
-        """The provider can prove that nothing was accepted; for the others every failure is doubt."""
-        return self in (Kind.REMINDER, Kind.FEED)
-
-    @property
-    def is_replaceable(self) -> bool:
-        """After a proven failure a person may allow another attempt."""
+        """A proven "not accepted" is believed, and a person may then allow another attempt. For the others every failure is doubt,
+        unless the reservation's pins say otherwise (`Pins.may_fail_known`)."""
         return self in (Kind.REMINDER, Kind.FEED)
 
 
@@ -87,4 +83,5 @@ class Grant:
     attempt: int
     fence: int
     holder: str
-    lease_expires_at: datetime
+    lease_expires_at: datetime | None = None
+    """By the store's clock; None where the lease ends with the holder's process."""

@@ -121,7 +121,7 @@ def settle(current: Reservation | None, *, grant: Grant, outcome: Outcome) -> Ru
             LedgerCode.STALE_GRANT,
             f"the grant on {current.slot.key} is not the newest ({current.state} now): what it says was kept, nothing changed",
         )
-    if outcome.state is ReservationState.KNOWN_FAILURE and not current.slot.rules.may_fail_known:
+    if outcome.state is ReservationState.KNOWN_FAILURE and not current.may_fail_known:
         return _refuse(
             LedgerCode.ILLEGAL_EDGE, f"a {current.slot.kind} slot cannot fail for certain: settle {current.slot.key} as unknown"
         )

@@ -1,0 +1,118 @@
+"""Every call of the file store that reaches the disk, relative to one directory that was opened once.
+
+Tests subclass it: one records each call in order, for the crash model; one fails the n-th (ENOSPC, EIO on fsync); one dies there.
+So it stays thin: no policy, no retry, and nothing in the store changes a file around it.
+"""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+PRIVATE_FILE: Final = 0o600
+PRIVATE_DIRECTORY: Final = 0o700
+_OPEN: Final = os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """An open file; `path` is relative to the store's directory, with `/`."""
+
+    path: str
+    descriptor: int
+
+
+class Disk:
+    """Errors are `OSError`, as the kernel says them. Paths are relative and must not contain `..`."""
+
+    def __init__(self, root: Path) -> None:
+        """`root` must exist and be a directory, not a link."""
+        self.root = root
+        self._directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY | _OPEN)
+
+    def close(self) -> None:
+        os.close(self._directory)
+
+    # What changes the disk. Nothing of it is durable before the sync that follows.
+
+    def make_directory(self, path: str) -> None:
+        """One level. The entry is durable once the directory above is synced."""
+        os.mkdir(path, PRIVATE_DIRECTORY, dir_fd=self._directory)
+
+    def create(self, path: str) -> File:
+        """`FileExistsError` when there is one."""
+        return File(
+            path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | _OPEN, PRIVATE_FILE, dir_fd=self._directory)
+        )
+
+    def append(self, file: File, data: bytes) -> int:
+        """How many bytes were taken: fewer when the disk is full."""
+        return os.write(file.descriptor, data)
+
+    def overwrite(self, file: File, offset: int, data: bytes) -> int:
+        """In place; `file` was opened for that (`open_fixed`)."""
+        return os.pwrite(file.descriptor, data, offset)
+
+    def truncate(self, file: File, size: int) -> None:
+        os.ftruncate(file.descriptor, size)
+
+    def sync(self, file: File) -> None:
+        """Data and size (fdatasync)."""
+        os.fdatasync(file.descriptor)
+
+    def sync_directory(self, path: str = ".") -> None:
+        """Its entries: what was created, linked, renamed or removed in it."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _OPEN, dir_fd=self._directory)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def link(self, source: str, target: str) -> None:
+        """`FileExistsError` when the target exists: of two at once, one wins."""
+        os.link(source, target, src_dir_fd=self._directory, dst_dir_fd=self._directory, follow_symlinks=False)
+
+    def rename(self, source: str, target: str) -> None:
+        """Replaces the target."""
+        os.rename(source, target, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path, dir_fd=self._directory)
+
+    # What only looks
+
+    def open_append(self, path: str) -> File:
+        return File(path, os.open(path, os.O_RDWR | os.O_APPEND | _OPEN, dir_fd=self._directory))
+
+    def open_fixed(self, path: str) -> File:
+        """For `overwrite`, and for locks."""
+        return File(path, os.open(path, os.O_RDWR | _OPEN, dir_fd=self._directory))
+
+    def open_read(self, path: str) -> File:
+        return File(path, os.open(path, os.O_RDONLY | _OPEN, dir_fd=self._directory))
+
+    def read(self, file: File, offset: int, size: int) -> bytes:
+        return os.pread(file.descriptor, size, offset)
+
+    def status(self, file: File) -> os.stat_result:
+        return os.fstat(file.descriptor)
+
+    def status_of(self, path: str = ".") -> os.stat_result:
+        """Of the name itself, never of what a link points to."""
+        return os.stat(path, dir_fd=self._directory, follow_symlinks=False)
+
+    def names(self, path: str = ".") -> list[str]:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _OPEN, dir_fd=self._directory)
+        try:
+            return sorted(os.listdir(descriptor))
+        finally:
+            os.close(descriptor)
+
+    def done(self, file: File) -> None:
+        os.close(file.descriptor)
+
+
+def is_private(status: os.stat_result) -> bool:
+    """Ours, and nobody else may read or write it."""
+    return status.st_uid == os.geteuid() and not stat.S_IMODE(status.st_mode) & 0o077
