@@ -105,7 +105,7 @@ class Disk:
     def names(self, path: str = ".") -> list[str]:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _OPEN, dir_fd=self._directory)
         try:
-            return sorted(os.listdir(descriptor))
+            return sorted(os.listdir(descriptor))  # noqa: PTH208 - by descriptor
         finally:
             os.close(descriptor)
 
