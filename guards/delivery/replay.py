@@ -22,6 +22,16 @@ class FaultKind(StrEnum):
     """The chain ends elsewhere than where it was anchored: rows were lost, or an older copy restored."""
     PROJECTION = "projection"
     """What is answered from (slots, reservations) is not what the rows amount to."""
+    CLAIM = "claim"
+    """A claim without a row, a row without its claim, or a claim that says something else."""
+    ANCHOR = "anchor"
+    """The head's anchor is gone, unreadable, or names another row than the chain holds."""
+    FENCE = "fence"
+    """The document that says whether the store may be used is gone, unreadable, or says no."""
+    TORN = "torn"
+    """A last row that was never finished, and so never acknowledged."""
+    MISSING_SEGMENT = "missing_segment"
+    """A whole part of the chain is not where it should be."""
 
 
 @dataclass(frozen=True, slots=True)
