@@ -1,0 +1,1 @@
+"""Guard `delivery` at work: what is owed, seen whole; each message reserved, granted, sent once, settled."""
