@@ -7,25 +7,24 @@
 The three listings and the plan are one observation: they are materialised together or not at all, so a plan never mixes two moments.
 """
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import dagster as dg
 
 from assets.config_fields import checked, config_fields
+from assets.failing import INCOMPLETE, failing_with_exit_code
+from assets.known_guards import SPOOL, Names
 from assets.plan_page import DECISION_CHECK, decision_check, plan_metadata
-from assets.plan_words import PlanPage
+from assets.report_run import Tell, counted, forget_what_is_old
 from assets.site import Site
-from assets.spool_report import SpoolReport, counted, make_report, plan_page
+from assets.spool_report import SpoolReport, make_report, plan_page
 from assets.state_resource import State
 from guards.spool import checks
 from guards.spool.listing import Listing
 from guards.spool.policy import SpoolPolicy
-from resources.errors import OpsGuardError
 from resources.progress import watched
 from resources.spool.route import SpoolRoute
-from resources.state import StateStore
 
 LISTINGS: Final = ("outbound_listing", "archive_listing", "partner_listing")
 DESCRIPTIONS: Final = {
@@ -41,16 +40,12 @@ DESCRIPTIONS: Final = {
 }
 
 
-Tell = Callable[[PlanPage, StateStore, str, logging.Logger], None]
-"""Called with the page of a new report, before the run ends."""
+def spool_names(route: SpoolRoute) -> Names:
+    return Names(SPOOL, route.name)
 
 
 def spool_key(route: SpoolRoute, thing: str) -> dg.AssetKey:
-    return dg.AssetKey(["spool", route.name, thing])
-
-
-def group_of(route: SpoolRoute) -> str:
-    return f"spool_{route.name}"
+    return dg.AssetKey(spool_names(route).path(thing))
 
 
 def spec(route: SpoolRoute, thing: str, *, deps: tuple[str, ...] = (), kinds: set[str], **more: Any) -> dg.AssetSpec:
@@ -58,7 +53,7 @@ def spec(route: SpoolRoute, thing: str, *, deps: tuple[str, ...] = (), kinds: se
         spool_key(route, thing),
         deps=[spool_key(route, dep) for dep in deps],
         description=DESCRIPTIONS[thing],
-        group_name=group_of(route),
+        group_name=spool_names(route).group,
         owners=list(route.owners),
         kinds=kinds,
         **more,
@@ -80,7 +75,7 @@ def observing_assets(route: SpoolRoute, site: Site, *, tell: Tell) -> dg.AssetsD
     partner: set[str] = {route.partner.scheme}
 
     @dg.multi_asset(
-        name=f"spool_{route.name}_observe",
+        name=spool_names(route).named("observe"),
         specs=[
             spec(route, "outbound_listing", deps=("handoff",), kinds=source),
             spec(route, "archive_listing", kinds=source),
@@ -100,23 +95,17 @@ def observing_assets(route: SpoolRoute, site: Site, *, tell: Tell) -> dg.AssetsD
         ],
         config_schema=config_fields(SpoolPolicy, route.policy),
         op_tags={"opsguard/guard": "spool"},
-        pool=f"spool_{route.name}",
+        pool=spool_names(route).group,
     )
     def observe(context: dg.AssetExecutionContext, state: State) -> Iterator[Any]:
         policy = checked(SpoolPolicy, context.op_execution_context.op_config)
         with state.open() as store:
-            try:
+            with failing_with_exit_code(what=INCOMPLETE):
                 report = make_report(route, store, policy=policy, run_id=context.run.run_id, progress=watched())
-            except OpsGuardError as error:
-                raise dg.Failure(
-                    f"observation_incomplete: {error}",
-                    metadata={"exit_code": error.exit_code, "error": str(error)},
-                    allow_retries=False,
-                ) from error
             context.log.info("plan %s: %s", report.plan.short, counted(report.plan.counts))
             page = plan_page(report, route=route, site=site, state=store)
             tell(page, store, context.run.run_id, context.log)
-            _forget_what_is_old(store, state.retention_days, context.run.run_id, context.log)
+            forget_what_is_old(store, state.retention_days, context.run.run_id, context.log)
         for thing, listing in zip(LISTINGS, _listings(report), strict=True):
             yield dg.MaterializeResult(spool_key(route, thing), metadata=_listing_metadata(listing))
             yield listing_check(route, thing, listing)
@@ -126,17 +115,6 @@ def observing_assets(route: SpoolRoute, site: Site, *, tell: Tell) -> dg.AssetsD
         yield decision_check(page, asset_key=spool_key(route, "plan").path)
 
     return observe
-
-
-def _forget_what_is_old(store: StateStore, days: int, run_id: str, log: logging.Logger) -> None:
-    """With the first report of a day. The report is recorded: a database that cannot prune now is asked again tomorrow."""
-    try:
-        gone = store.prune_daily(days, run_id=run_id)
-    except OpsGuardError as error:
-        log.warning("what is older than %d days could not be forgotten: %s", days, error)
-        return
-    if gone is not None:
-        log.info("forgotten: %d reports, %d plans, %d alerts older than %d days", gone.reports, gone.plans, gone.alerts, days)
 
 
 def listing_check(route: SpoolRoute, thing: str, listing: Listing) -> dg.AssetCheckResult:

@@ -6,16 +6,17 @@ from typing import Final
 
 import dagster as dg
 
+from assets.check_result import check_result
+from assets.failing import INCOMPLETE, failing_with_exit_code
 from assets.site import Site
-from assets.spool import spool_key
+from assets.spool import spool_key, spool_names
 from assets.state_resource import State
-from guards.check import CheckOutcome, Severity
+from guards.check import CheckOutcome
 from guards.receipt import Receipt
 from guards.refusal import Refused
 from guards.spool import checks
 from guards.spool.listing import Entry, EntryType, Listing
 from guards.spool.planning import SpoolTarget
-from resources.errors import OpsGuardError
 from resources.file_servers.interface import Reader
 from resources.spool.apply import BASELINE
 from resources.spool.observe import MEGABYTE, hash_of, look
@@ -54,29 +55,17 @@ def closing_checks(route: SpoolRoute, site: Site) -> dg.AssetChecksDefinition:
     key = spool_key(route, "delivered_files")
 
     @dg.multi_asset_check(
-        name=f"spool_{route.name}_closing_checks",
+        name=spool_names(route).named("closing_checks"),
         specs=[dg.AssetCheckSpec(name, asset=key, description=text, blocking=True) for name, text in CHECKS.items()],
         op_tags={"opsguard/guard": "spool"},
     )
     def verify(context: dg.AssetCheckExecutionContext, state: State) -> Iterator[dg.AssetCheckResult]:
-        with state.open() as store:
-            try:
-                outcomes = audit(route, store, run_id=context.run.run_id)
-            except OpsGuardError as error:
-                raise dg.Failure(
-                    f"observation_incomplete: {error}", metadata={"exit_code": error.exit_code, "error": str(error)}
-                ) from error
+        with state.open() as store, failing_with_exit_code(what=INCOMPLETE):
+            outcomes = audit(route, store, run_id=context.run.run_id)
         for outcome in outcomes:
             yield check_result(outcome, key)
 
     return verify
-
-
-def check_result(outcome: CheckOutcome, key: dg.AssetKey) -> dg.AssetCheckResult:
-    severity = dg.AssetCheckSeverity.WARN if outcome.severity is Severity.WARN else dg.AssetCheckSeverity.ERROR
-    return dg.AssetCheckResult(
-        passed=outcome.passed, asset_key=key, check_name=outcome.name, severity=severity, description=outcome.message
-    )
 
 
 def audit(route: SpoolRoute, state: StateStore, *, run_id: str) -> tuple[CheckOutcome, ...]:

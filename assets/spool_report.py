@@ -1,12 +1,12 @@
 """One report of one spool watch: observe, judge, plan, record. The asset, the apply run and the command line all make it here."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
+from assets.known_guards import SPOOL, Names
 from assets.plan_page import approval_link
-from assets.plan_words import PlanPage, Wording
+from assets.plan_words import PlanPage
+from assets.report_run import overrides_of
 from assets.site import Site
 from guards.canonical import Json
 from guards.plan import Plan
@@ -19,8 +19,6 @@ from resources.spool.route import SpoolRoute
 from resources.spool.sides import OpenSides, Sides, observing, sides_of
 from resources.state import StateStore
 from resources.state.plans import StoredPlan
-
-WORDING: Final = Wording(noun="feed", nouns="feeds", gap="not proven to have reached the partner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,29 +48,19 @@ def make_report(
     return SpoolReport(world=observed.world, plan=plan, stored=stored)
 
 
-def overrides_of(policy: SpoolPolicy, base: SpoolPolicy) -> dict[str, Json]:
-    """The fields that this run sets otherwise than the watch does: an apply run needs them to know what "unchanged" means."""
-    usual = base.as_json()
-    return {name: value for name, value in policy.as_json().items() if usual[name] != value}
-
-
 def plan_page(report: SpoolReport, *, route: SpoolRoute, site: Site, state: StateStore, done: str = "") -> PlanPage:
     plan, stored = report.plan, report.stored
-    link = approval_link(plan, base_url=site.base_url, job=redeliver_job_name(route)) if site.approve_in_ui else ""
+    link = approval_link(plan, base_url=site.base_url, job=Names(SPOOL, route.name).apply_job) if site.approve_in_ui else ""
     return PlanPage(
         plan=plan,
         state=stored.state.value,
-        wording=WORDING,
+        wording=SPOOL.wording,
         link=link,
         decision=state.decision(plan.digest),
         oldest_gap_minutes=oldest_gap_minutes(plan, report.world),
         numbers=numbers(plan),
         done=done,
     )
-
-
-def redeliver_job_name(route: SpoolRoute) -> str:
-    return f"spool_{route.name}_redeliver"
 
 
 def numbers(plan: Plan[SpoolWorld]) -> dict[str, int]:
@@ -98,8 +86,3 @@ def _since(name: str, world: SpoolWorld) -> datetime | None:
     entry = world.outbound.get(name)
     known = [at for at in (entry.modified_at if entry else None, world.first_seen.get(name)) if at is not None]
     return min(known) if known else None
-
-
-def counted(counts: Mapping[str, int]) -> str:
-    """ "24 within_sla, 3 missing" for one log line."""
-    return ", ".join(f"{number:,} {verdict}" for verdict, number in counts.items()) or "nothing"

@@ -110,7 +110,7 @@ def record(config: DecideConfig, state: StateResource, *, run_id: str) -> dg.Ass
                 kind=DecisionKind(config.decision),
                 by=config.decided_by,
                 comment=config.comment,
-                valid_for=timedelta(minutes=config.valid_for_minutes or _policy_minutes(plan)),
+                valid_for=timedelta(minutes=config.valid_for_minutes or policy_minutes(plan)),
                 channel="launchpad",
                 run_id=run_id,
             )
@@ -140,6 +140,7 @@ def decision_event(plan: StoredPlan, decision: Decision) -> dg.AssetMaterializat
     )
 
 
-def _policy_minutes(plan: StoredPlan) -> int:
+def policy_minutes(plan: StoredPlan) -> int:
+    """How long an answer to this plan holds unless it says otherwise."""
     minutes = plan.policy.get("approval_timeout_minutes")
     return minutes if isinstance(minutes, int) and 0 < minutes <= LONGEST_VALIDITY_MINUTES else FALLBACK_MINUTES

@@ -11,6 +11,7 @@ from typing import Any, Final
 import dagster as dg
 from dagster._core.execution.execute_in_process_result import ExecuteInProcessResult
 
+from assets.known_guards import GUARDS, names_of
 from guards.canonical import Json
 from guards.check import CheckOutcome, Severity
 from guards.decision import Decision
@@ -84,7 +85,9 @@ def report(
     """One report run. Raises `ObservationIncomplete` when a side could not be observed; the run is recorded all the same."""
     policy = override_policy(watch.policy, overrides or {})
     with _instance(settings, only_reads=True) as instance, watching(progress):
-        result = _execute(settings.only(watch), instance, f"spool_{watch.name}_report", policy.model_dump(mode="json"))
+        result = _execute(
+            settings.only(watch), instance, names_of(watch.guard, watch.name).named("report"), policy.model_dump(mode="json")
+        )
         _raise_failure(result)
         with StateStore.open(state_url(settings.home)) as store:
             stored = _plan_of(store, result)
@@ -110,7 +113,7 @@ def apply(settings: Settings, digest: str, *, progress: Progress = silent) -> Ap
         config = {"approved_plan": stored.digest, "dry_run": False, "auto_remediate": True}
         tags = {"opsguard/plan": stored.short}
         only = settings.only(settings.watch(stored.guard, stored.watch))
-        result = _execute(only, instance, f"{stored.guard}_{stored.watch}_redeliver", config, tags=tags)
+        result = _execute(only, instance, names_of(stored.guard, stored.watch).apply_job, config, tags=tags)
         receipts = [one for one in store.receipts(plan_digest=stored.digest) if one.run_id == result.run_id]
     refusal = _refusal(result, stored)
     failure, exit_code = _failure(result)
@@ -134,7 +137,7 @@ def apply(settings: Settings, digest: str, *, progress: Progress = silent) -> Ap
 def verify(settings: Settings, watch: Watch) -> VerifyResult:
     """The closing checks alone. Raises `Unreachable` when a side could not be observed."""
     with _instance(settings, only_reads=True) as instance:
-        result = _execute(settings.only(watch), instance, f"{watch.guard}_{watch.name}_verify", {})
+        result = _execute(settings.only(watch), instance, names_of(watch.guard, watch.name).named("verify"), {})
     checks = _checks(result)
     if not checks:
         _raise_failure(result)
@@ -233,8 +236,13 @@ def _checks(result: ExecuteInProcessResult) -> tuple[CheckOutcome, ...]:
             severity=Severity.WARN if one.severity is dg.AssetCheckSeverity.WARN else Severity.ERROR,
         )
         for one in result.get_asset_check_evaluations()
-        if one.asset_key.path[-1] == "delivered_files"
+        if _is_checked(one.asset_key)
     )
+
+
+def _is_checked(key: dg.AssetKey) -> bool:
+    guard, _, thing = key.path
+    return thing in GUARDS[guard].checked
 
 
 def _refusal(result: ExecuteInProcessResult, stored: StoredPlan) -> Refused | None:

@@ -1,4 +1,4 @@
-"""What runs by itself, once somebody turns it on: the nightly report, the arrival sensor, and the sensor that applies approved plans."""
+"""What runs by itself, once somebody turns it on: the nightly report and the arrival sensor."""
 
 import json
 import time
@@ -10,15 +10,12 @@ from typing import Any, Final
 import dagster as dg
 
 from assets.site import Site
-from assets.spool_report import redeliver_job_name
-from assets.state_resource import State
+from assets.spool import spool_names
 from guards.spool.arrival import Arrivals, arrivals
 from guards.text import count_words, one_line
-from jobs.spool.watch_jobs import job_tags
 from resources.errors import OpsGuardError, Unreachable
 from resources.file_servers import open_server
 from resources.spool.route import SpoolRoute
-from resources.state import PlanState
 
 TICK_SECONDS: Final = 45.0
 """Dagster gives a sensor 60 s; a file server that hangs must not use them up."""
@@ -29,13 +26,13 @@ LONGEST_PAUSE_SECONDS: Final = 3600
 
 def nightly_schedule(route: SpoolRoute, site: Site, report: Any) -> dg.ScheduleDefinition:
     return dg.ScheduleDefinition(
-        name=f"spool_{route.name}_nightly",
+        name=spool_names(route).named("nightly"),
         job=report,
         cron_schedule=route.nightly_cron,
         execution_timezone="UTC",
         default_status=site.schedules,
         description="The nightly report. It looks and judges, and cannot write.",
-        tags={**job_tags(route), "opsguard/trigger": "nightly"},
+        tags={**spool_names(route).tags, "opsguard/trigger": "nightly"},
     )
 
 
@@ -43,7 +40,7 @@ def arrival_sensor(route: SpoolRoute, site: Site, report: Any) -> dg.SensorDefin
     """Lists the spool, read only. One report run when something deliverable is new or changed; a failing server is asked ever less often."""
 
     @dg.sensor(
-        name=f"spool_{route.name}_arrival",
+        name=spool_names(route).named("arrival"),
         job=report,
         minimum_interval_seconds=EVERY_SECONDS if site.automation is dg.DefaultSensorStatus.STOPPED else 15,
         default_status=site.automation,
@@ -75,38 +72,11 @@ def arrival_sensor(route: SpoolRoute, site: Site, report: Any) -> dg.SensorDefin
         more = f" and {len(changed) - MOST_NAMES} more" if len(changed) > MOST_NAMES else ""
         context.log.info("new or changed: %s%s", shown, more)
         # No run key: the cursor is kept together with the request, and a spool may well come back to an earlier state.
-        yield dg.RunRequest(tags={**job_tags(route), "opsguard/trigger": "arrival", "opsguard/arrivals": f"{shown}{more}"[:250]})
+        yield dg.RunRequest(
+            tags={**spool_names(route).tags, "opsguard/trigger": "arrival", "opsguard/arrivals": f"{shown}{more}"[:250]}
+        )
 
     return arrival
-
-
-def approved_plans_sensor(route: SpoolRoute, site: Site) -> dg.SensorDefinition:
-    """Applies what a person approved. One run per approval: the run key holds its number, since a plan can be approved again later."""
-
-    @dg.sensor(
-        name=f"spool_{route.name}_approved_plans",
-        job_name=redeliver_job_name(route),
-        minimum_interval_seconds=60 if site.automation is dg.DefaultSensorStatus.STOPPED else 15,
-        default_status=dg.DefaultSensorStatus.STOPPED,
-        description="Starts the apply run of each approved plan. Off unless you want an approval to be the last thing a person does.",
-    )
-    def approved_plans(context: dg.SensorEvaluationContext, state: State) -> Iterator[dg.RunRequest | dg.SkipReason]:
-        with state.open() as store:
-            approved = [
-                (plan, decision)
-                for plan in store.plans(guard="spool", watch=route.name, limit=20)
-                if plan.state is PlanState.APPROVED and (decision := store.decision(plan.digest)) is not None
-            ]
-        if not approved:
-            yield dg.SkipReason("no approved plan waits to be applied")
-        for plan, decision in approved:
-            yield dg.RunRequest(
-                run_key=f"plan:{plan.digest}:{decision.decision_id}",
-                run_config={"approved_plan": plan.digest, "dry_run": False, "auto_remediate": True},
-                tags={**job_tags(route), "opsguard/plan": plan.short, "opsguard/trigger": "approved"},
-            )
-
-    return approved_plans
 
 
 def _look(route: SpoolRoute) -> Arrivals:

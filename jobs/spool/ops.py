@@ -8,19 +8,21 @@ from typing import Any
 
 import dagster as dg
 
+from assets.check_result import check_result
 from assets.config_fields import checked, config_fields
+from assets.failing import failing_with_exit_code
 from assets.plan_page import decision_evaluation, receipts_in_place, receipts_markdown
 from assets.site import Site
-from assets.spool import spool_key
-from assets.spool_checks import check_result
+from assets.spool import spool_key, spool_names
 from assets.spool_report import make_report, plan_page
 from assets.state_resource import State
 from guards.receipt import Receipt
 from guards.refusal import Refused
-from jobs.spool.config import RedeliverConfig
-from jobs.spool.decision_log import decision_logged
-from jobs.spool.outcomes import failing_with_exit_code, in_doubt, proven, sent_json, what_was_done
-from jobs.spool.request import applying, decided, request_of
+from jobs.apply.config import ApplyConfig
+from jobs.apply.decision_log import decision_logged
+from jobs.apply.request import decided, request_of
+from jobs.spool.outcomes import in_doubt, proven, sent_json, what_was_done
+from jobs.spool.request import applying
 from resources.errors import Unproven
 from resources.spool.prove_delivered import prove_delivered
 from resources.spool.route import SpoolRoute
@@ -30,22 +32,22 @@ from resources.state import StateStore
 
 def authorise_op(route: SpoolRoute, site: Site) -> dg.OpDefinition:
     @dg.op(
-        name=f"spool_{route.name}_authorise",
+        name=spool_names(route).named("authorise"),
         out={"request": dg.Out(is_required=False)},
         ins={"plan": dg.In(dg.Nothing)},
-        config_schema=config_fields(RedeliverConfig, RedeliverConfig()),
+        config_schema=config_fields(ApplyConfig, ApplyConfig()),
         description="Records the decision in the config, if there is one, and refuses what can be refused before any server is asked.",
     )
     def authorise(context: dg.OpExecutionContext, state: State) -> Iterator[Any]:
-        config = checked(RedeliverConfig, context.op_config)
+        config = checked(ApplyConfig, context.op_config)
         request = request_of(config)
         with state.open() as store:
-            refused = decided(context, config, store, route=route, site=site)
+            refused = decided(context, config, store, names=spool_names(route), site=site)
             if refused is None:
                 apply = applying(context, store, request, route=route, site=site)
                 refused = apply if isinstance(apply, Refused) else apply.precheck()
             if refused is not None:
-                decision_logged(context, route, refused=refused, digest=config.approved_plan)
+                decision_logged(context, spool_names(route), refused=refused, digest=config.approved_plan)
                 return
         yield dg.Output(dict(request), "request")
 
@@ -54,7 +56,7 @@ def authorise_op(route: SpoolRoute, site: Site) -> dg.OpDefinition:
 
 def send_op(route: SpoolRoute, site: Site) -> dg.OpDefinition:
     @dg.op(
-        name=f"spool_{route.name}_send_feeds",
+        name=spool_names(route).named("send_feeds"),
         out={"sent": dg.Out(is_required=False)},
         tags={"opsguard/guard": "spool"},
         description="Observes afresh, asks the gate, and sends each target: upload, prove, rename, observe. No retries.",
@@ -64,7 +66,7 @@ def send_op(route: SpoolRoute, site: Site) -> dg.OpDefinition:
             apply = applying(context, store, request, route=route, site=site)
             sent = apply if isinstance(apply, Refused) else apply.send()
             if isinstance(sent, Refused):
-                decision_logged(context, route, refused=sent, digest=request["plan"])
+                decision_logged(context, spool_names(route), refused=sent, digest=request["plan"])
                 return
         for one in sent:
             context.log.info("%s: %s. %s", ascii(one.name), one.outcome.value, one.message)
@@ -75,7 +77,7 @@ def send_op(route: SpoolRoute, site: Site) -> dg.OpDefinition:
 
 def prove_op(route: SpoolRoute) -> dg.OpDefinition:
     @dg.op(
-        name=f"spool_{route.name}_partner_bytes_match",
+        name=spool_names(route).named("partner_bytes_match"),
         out=dg.Out(is_required=False),
         description="On fresh connections: the partner holds exactly the planned bytes. Blocks archiving.",
     )
@@ -89,7 +91,7 @@ def prove_op(route: SpoolRoute) -> dg.OpDefinition:
 
 def archive_op(route: SpoolRoute, site: Site) -> dg.OpDefinition:
     @dg.op(
-        name=f"spool_{route.name}_archive_sources",
+        name=spool_names(route).named("archive_sources"),
         out={"delivered": dg.Out(is_required=False)},
         ins={"proven": dg.In(dg.Nothing)},
         tags={"opsguard/guard": "spool"},
@@ -105,7 +107,7 @@ def archive_op(route: SpoolRoute, site: Site) -> dg.OpDefinition:
                 raise Unproven(f"delivered and proven, but not archived: {archived.message}")
             receipts = [one for one in store.receipts(plan_digest=apply.plan.digest) if one.run_id == context.run_id]
             done = what_was_done(sent, sum(1 for one in archived if one.outcome is ArchiveOutcome.ARCHIVED))
-            decision_logged(context, route, digest=apply.plan.digest, done=done, receipts=receipts)
+            decision_logged(context, spool_names(route), digest=apply.plan.digest, done=done, receipts=receipts)
             _report_again(context, store, route=route, site=site, done=done)
         yield dg.Output(None, "delivered", metadata=_written(receipts, plan=apply.plan.short, base_url=site.base_url))
         with failing_with_exit_code():

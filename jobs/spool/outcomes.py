@@ -1,13 +1,8 @@
 """What travels between the ops of one redelivery: names and outcomes, as JSON. Never an authorization."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-import dagster as dg
-
 from guards.text import count_words
-from resources.errors import OpsGuardError
 from resources.spool.sent import Outcome, Sent
 
 
@@ -41,12 +36,3 @@ def in_doubt(sent: dict[str, Any]) -> str:
         f"{count_words(len(doubtful), 'feed')} in doubt, looked at by nobody yet: {doubtful[0]['name']!a}: "
         f"{doubtful[0]['message']}{more}. Look at the inbox, then report again: what the partner holds will decide"
     )
-
-
-@contextmanager
-def failing_with_exit_code() -> Iterator[None]:
-    """A broken world ends the run with its sentence and the exit code that the command line gives for it."""
-    try:
-        yield
-    except OpsGuardError as error:
-        raise dg.Failure(str(error), metadata={"exit_code": error.exit_code, "error": str(error)}, allow_retries=False) from error

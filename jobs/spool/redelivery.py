@@ -5,13 +5,13 @@ from typing import Any
 import dagster as dg
 
 from assets.site import Site
-from assets.spool import DESCRIPTIONS, group_of, spool_key
+from assets.spool import DESCRIPTIONS, spool_key, spool_names
 from jobs.spool.ops import archive_op, authorise_op, prove_op, send_op
 from resources.spool.route import SpoolRoute
 
 
 def graph_name(route: SpoolRoute) -> str:
-    return f"spool_{route.name}_redelivery"
+    return spool_names(route).named("redelivery")
 
 
 def delivered_files(route: SpoolRoute, site: Site) -> dg.AssetsDefinition:
@@ -24,7 +24,7 @@ def delivered_files(route: SpoolRoute, site: Site) -> dg.AssetsDefinition:
 
     @dg.graph_multi_asset(
         name=graph_name(route),
-        group_name=group_of(route),
+        group_name=spool_names(route).group,
         outs={
             "delivered_files": dg.AssetOut(
                 key=key,

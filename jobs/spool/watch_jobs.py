@@ -7,17 +7,12 @@ import dagster as dg
 
 from assets.config_fields import checked, config_fields
 from assets.site import Site
-from assets.spool import LISTINGS, spool_key
+from assets.spool import LISTINGS, spool_key, spool_names
 from assets.spool_checks import CHECKS
-from assets.spool_report import redeliver_job_name
 from guards.spool.policy import SpoolPolicy
-from jobs.spool.config import redeliver_mapping
+from jobs.apply.config import apply_mapping
 from jobs.spool.redelivery import graph_name
 from resources.spool.route import SpoolRoute
-
-
-def job_tags(route: SpoolRoute) -> dict[str, str]:
-    return {"opsguard/guard": "spool", "opsguard/watch": f"spool/{route.name}"}
 
 
 def report_job(route: SpoolRoute) -> Any:
@@ -25,33 +20,33 @@ def report_job(route: SpoolRoute) -> Any:
 
     def config_of(values: Mapping[str, Any]) -> Mapping[str, Any]:
         policy = checked(SpoolPolicy, values)
-        return {"ops": {f"spool_{route.name}_observe": {"config": policy.model_dump(mode="json")}}}
+        return {"ops": {spool_names(route).named("observe"): {"config": policy.model_dump(mode="json")}}}
 
     return dg.define_asset_job(
-        name=f"spool_{route.name}_report",
+        name=spool_names(route).named("report"),
         selection=dg.AssetSelection.assets(*(spool_key(route, thing) for thing in (*LISTINGS, "plan"))),
         description="Look at the spool, the archive and the partner's inbox, judge every entry, and record a plan. Cannot write.",
         config=dg.ConfigMapping(config_schema=config_fields(SpoolPolicy, route.policy), config_fn=config_of),
-        tags=job_tags(route),
+        tags=spool_names(route).tags,
     )
 
 
 def redeliver_job(route: SpoolRoute, site: Site) -> Any:
     return dg.define_asset_job(
-        name=redeliver_job_name(route),
+        name=spool_names(route).apply_job,
         selection=dg.AssetSelection.assets(spool_key(route, "delivered_files")),
         description="Re-send the feeds of one approved plan, prove the partner's bytes, archive the sources. "
         "With its defaults it is a dry run.",
-        config=redeliver_mapping(graph_name(route), site),
-        tags=job_tags(route),
+        config=apply_mapping(graph_name(route), site),
+        tags=spool_names(route).tags,
     )
 
 
 def verify_job(route: SpoolRoute) -> Any:
     key = spool_key(route, "delivered_files")
     return dg.define_asset_job(
-        name=f"spool_{route.name}_verify",
+        name=spool_names(route).named("verify"),
         selection=dg.AssetSelection.checks(*(dg.AssetCheckKey(key, name) for name in CHECKS)),
         description="The closing checks of the latest redelivery, on fresh observations. Cannot write.",
-        tags=job_tags(route),
+        tags=spool_names(route).tags,
     )

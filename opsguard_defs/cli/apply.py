@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from assets.known_guards import GUARDS
 from guards.check import Severity
 from guards.refusal import RefusalCode, Refused
 from guards.spool import sweeping
@@ -66,13 +67,13 @@ def show_apply(result: "ApplyResult") -> None:
     line(f"{result.guard}/{result.watch}: plan {words.short(result.plan_digest)} {outcome} (run {result.run_id})")
     if result.receipts:
         rows = [(r.subject, r.action, f"{r.size_bytes:,}", r.sha256) for r in words.in_order(result.receipts)]
-        table(("feed", "action", "bytes", "sha256"), rows, right=("bytes",))
+        table((GUARDS[result.guard].entry, "action", "bytes", "sha256"), rows, right=("bytes",))
     if result.checks:
         table(("", "check", "message"), words.check_rows(result.checks))
 
 
 def verify(where: Where, as_json: AsJson = False) -> int:
-    """The closing checks alone, on fresh observations: does the partner hold what was sent, does the archive hold its source.
+    """The closing checks alone, on fresh observations: is what was written still there, and nothing else changed.
 
     Exit code 0: all passed. 4: a check failed. 5: a side could not be observed.
     """
@@ -120,7 +121,7 @@ def _exit_of(result: "ApplyResult") -> Exit:
             return Exit.DONE
         case _:
             broken = next((check.message for check in result.checks if not check.passed), "")
-            say(result.failure or broken or "uploaded but not confirmed: look at the inbox by hand before the next run")
+            say(result.failure or broken or GUARDS[result.guard].unconfirmed)
             return Exit(result.exit_code or Exit.UNPROVEN)
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assets.known_guards import GUARDS
 from guards.text import count_words as counted
 from guards.text import size_words
 from opsguard_defs.cli import words
@@ -108,7 +109,7 @@ def show_report(result: "ReportResult", *, every: bool) -> None:
     if chosen:
         limit = len(chosen) if every else _MOST_ROWS
         rows = [(f["subject"], f["verdict"], action_of[f["subject"]], f["note"]) for f in chosen[:limit]]
-        table(("feed", "verdict", "action", "why"), rows)
+        table((GUARDS[result.guard].entry, "verdict", "action", "why"), rows)
         if len(chosen) > limit:
             line(f"and {len(chosen) - limit} more: --all shows them")
     line(f"seen: {words.count_words(result.counts)}")

@@ -1,12 +1,13 @@
 """How plans, findings and receipts are worded on a terminal, and their JSON shapes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from guards.canonical import Json
 from guards.check import CheckOutcome
 from guards.decision import Decision
+from guards.finding import Verdict
 from guards.plan import SHORT_DIGITS
 from guards.receipt import Receipt
 from guards.refusal import Refused
@@ -16,7 +17,8 @@ from resources.errors import OpsGuardError
 if TYPE_CHECKING:
     from resources.state import StoredPlan
 
-VERDICTS: dict[str, type[SpoolVerdict]] = {"spool": SpoolVerdict}
+VERDICTS: Final[Mapping[str, Callable[[str], Verdict]]] = {"spool": SpoolVerdict}
+"""By guard: the verdict of that value, which answers for itself."""
 
 
 def short(digest: str) -> str:

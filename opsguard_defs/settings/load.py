@@ -10,9 +10,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from opsguard_defs.settings.environment import read_sandbox_environment
+from opsguard_defs.settings.fields import secret_variable
 from opsguard_defs.settings.model import WATCH_TYPES, Settings, SlackSettings, Watch
 from opsguard_defs.settings.problems import nearest, problems_of
-from opsguard_defs.settings.spool_watch import secret_variable
 from resources.errors import ConfigurationError
 
 DEFAULT_HOME: Final = ".opsguard"
@@ -110,7 +110,7 @@ def _watches(blocks: list[dict[str, Any]], environ: Mapping[str, str], base: Pat
             continue
         in_file = [secret for secret in kind.SECRETS if secret in block]
         problems += [
-            f"{label}: {secret}: a secret does not belong in this file; set {secret_variable(str(name), secret)} in the "
+            f"{label}: {secret}: a secret does not belong in this file; set {secret_variable(str(guard), str(name), secret)} in the "
             f"environment, or name another variable by {secret}_env"
             for secret in in_file
         ]
@@ -135,7 +135,7 @@ def _secrets(block: dict[str, Any], kind: type[Watch], environ: Mapping[str, str
     """Secret fields by name, from the environment. Raises `ValueError` without the value."""
     found = {}
     for field in kind.SECRETS:
-        named = block.get(f"{field}_env") or secret_variable(str(block.get("name", "")), field)
+        named = block.get(f"{field}_env") or secret_variable(str(block.get("guard", "")), str(block.get("name", "")), field)
         if not isinstance(named, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", named):
             if f"{field}_env" in block:
                 raise ValueError(f"{field}_env: must be the name of an environment variable (not the secret itself)")

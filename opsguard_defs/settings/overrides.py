@@ -2,25 +2,26 @@
 
 import re
 from collections.abc import Mapping
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from guards.spool.policy import SpoolPolicy
 from opsguard_defs.settings.problems import nearest, problems_of
 from resources.errors import ConfigurationError
 
+PolicyModel = TypeVar("PolicyModel", bound=BaseModel)
 
-def override_policy(policy: SpoolPolicy, overrides: Mapping[str, str]) -> SpoolPolicy:
+
+def override_policy(policy: PolicyModel, overrides: Mapping[str, str]) -> PolicyModel:
     """Lists are separated by commas. Raises `ConfigurationError` naming every field that will not do."""
-    fields = SpoolPolicy.model_fields
+    model = type(policy)
+    fields = model.model_fields
     unknown = [f"{field}: unknown field; {nearest(field, list(fields))}" for field in overrides if field not in fields]
     values = {field: _read(text, fields[field].annotation) for field, text in overrides.items() if field in fields}
     try:
-        made = SpoolPolicy(**{**policy.model_dump(), **values})
+        made = model(**{**policy.model_dump(), **values})
     except ValidationError as error:
-        raise ConfigurationError(
-            "\n".join(f"--set {problem}" for problem in [*unknown, *problems_of(error, SpoolPolicy)])
-        ) from None
+        raise ConfigurationError("\n".join(f"--set {problem}" for problem in [*unknown, *problems_of(error, model)])) from None
     if unknown:
         raise ConfigurationError("\n".join(f"--set {problem}" for problem in unknown))
     return made

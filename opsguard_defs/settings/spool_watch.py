@@ -11,13 +11,13 @@ from pydantic import (
     Field,
     PlainValidator,
     SecretStr,
-    ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from guards.spool.policy import SpoolPolicy
 from opsguard_defs.settings.cron import check_cron
+from opsguard_defs.settings.fields import File, WatchName, secret_variable
 from opsguard_defs.settings.owners import Owners
 from opsguard_defs.settings.server_url import ServerUrl, clean_directory, parse_server_url
 from resources.errors import ConfigurationError
@@ -33,26 +33,10 @@ def _url(value: object) -> ServerUrl:
     return parse_server_url(value)
 
 
-def _file(value: object, info: ValidationInfo) -> Path | None:
-    """Relative paths are relative to the settings file."""
-    if value is None or value == "":
-        return None
-    if not isinstance(value, str) or not value.isprintable():
-        raise ValueError("must be the path of a file, as text between quotes")
-    base: Path = (info.context or {}).get("base", Path())
-    return (base / Path(value).expanduser()).absolute()
-
-
 def _archive(value: str) -> str:
     if "://" in value:
         raise ValueError("spool and archive are on one server: give only the directory, for example /outbound-archive")
     return clean_directory(value)
-
-
-def _watch_name(value: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", value):
-        raise ValueError("must be lower-case letters, digits and _, at most 31 characters, beginning with a letter")
-    return value
 
 
 def _host_key(value: str) -> str:
@@ -62,7 +46,6 @@ def _host_key(value: str) -> str:
 
 
 Url = Annotated[ServerUrl, PlainValidator(_url)]
-File = Annotated[Path | None, PlainValidator(_file)]
 HostKey = Annotated[str, AfterValidator(_host_key)]
 
 
@@ -79,7 +62,7 @@ class SpoolWatch(BaseModel):
     )
 
     guard: Literal["spool"] = Field(description="Always spool.")
-    name: Annotated[str, AfterValidator(_watch_name)] = Field(description="Names this watch everywhere.")
+    name: WatchName = Field(description="Names this watch everywhere.")
     source: Url = Field(description="The outbound spool: scheme://user@host:port/directory.")
     archive: Annotated[str, AfterValidator(_archive)] = Field(description="Archive directory, on the source server.")
     partner: Url = Field(description="The partner's inbox: scheme://user@host:port/directory.")
@@ -159,11 +142,6 @@ class SpoolWatch(BaseModel):
         )
 
 
-def secret_variable(watch: str, field: str) -> str:
-    """`OPSGUARD_SPOOL_ACME_SOURCE_PASSWORD` for watch `acme` and field `source_password`."""
-    return f"OPSGUARD_SPOOL_{watch}_{field}".upper()
-
-
 def _endpoint(watch: SpoolWatch, side: Literal["source", "partner"]) -> Endpoint:
     url: ServerUrl = getattr(watch, side)
     of_side: dict[str, Any] = {
@@ -207,5 +185,7 @@ def _missing(watch: SpoolWatch, side: str) -> list[str]:
         secret: SecretStr = getattr(watch, f"{side}_{field}")
         named: str = getattr(watch, f"{side}_{field}_env")
         if not secret.get_secret_value() and (needed or named):
-            problems.append(f"{side}_{field}: set {named or secret_variable(watch.name, f'{side}_{field}')} in the environment")
+            problems.append(
+                f"{side}_{field}: set {named or secret_variable('spool', watch.name, f'{side}_{field}')} in the environment"
+            )
     return problems

@@ -20,8 +20,9 @@ from guards.spool.policy import SpoolPolicy
 from guards.spool.verdict import SpoolVerdict
 from opsguard_defs.cli.app import app
 from opsguard_defs.cli.exits import Exit
+from opsguard_defs.settings.fields import secret_variable
 from opsguard_defs.settings.model import Settings, SlackSettings
-from opsguard_defs.settings.spool_watch import SpoolWatch, secret_variable
+from opsguard_defs.settings.spool_watch import SpoolWatch
 from resources.file_servers.endpoint import Profile
 from resources.spool.prove_delivered import NAME as READ_BACK
 from resources.spool.sent import Outcome
@@ -98,7 +99,7 @@ def test_every_key_of_a_watch_is_on_the_operators_page(key: str) -> None:
 
 @pytest.mark.parametrize("field", SpoolWatch.SECRETS)
 def test_every_secret_has_its_variable_on_the_operators_page(field: str) -> None:
-    assert f"`{secret_variable('acme', field)}`" in page("docs/spool.md")
+    assert f"`{secret_variable('spool', 'acme', field)}`" in page("docs/spool.md")
 
 
 @pytest.mark.parametrize("key", [key for key in Settings.model_fields if key not in {"watches", "config_file", "slack"}])

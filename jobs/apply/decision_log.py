@@ -2,17 +2,16 @@
 
 import dagster as dg
 
-from assets.spool import spool_key
+from assets.known_guards import Names
 from guards.plan import SHORT_DIGITS
 from guards.receipt import Receipt
 from guards.refusal import Refused
 from guards.text import markdown_text
-from resources.spool.route import SpoolRoute
 
 
 def decision_logged(
     context: dg.OpExecutionContext,
-    route: SpoolRoute,
+    names: Names,
     *,
     digest: str,
     refused: Refused | None = None,
@@ -29,7 +28,7 @@ def decision_logged(
     approved_by = receipts[0].approved_by if receipts else ""
     context.log_event(
         dg.AssetMaterialization(
-            asset_key=spool_key(route, "decision"),
+            asset_key=names.path("decision"),
             description=f"{words}. {markdown_text(message)}{f' (plan `{short}`)' if short else ''}",
             metadata={
                 "outcome": "refused" if refused else "applied",

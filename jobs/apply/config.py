@@ -1,4 +1,4 @@
-"""What a person fills in to redeliver: one flat block, defaults that cannot write."""
+"""What a person fills in to apply a plan: one flat block, defaults that cannot write."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +10,8 @@ from assets.config_fields import NotLaunched, checked, config_fields
 from assets.site import Site
 
 
-class RedeliverConfig(BaseModel):
-    """Re-send the feeds of one approved plan.
+class ApplyConfig(BaseModel):
+    """Write exactly the targets of one approved plan.
 
     No `dg.Config`: that reads `{env: NAME}` in a text field, and would put a secret of the server on a receipt.
     """
@@ -34,11 +34,11 @@ class RedeliverConfig(BaseModel):
     dry_run: bool = Field(default=True, description="On: look, do not touch. Off: this run may write.")
 
 
-def redeliver_mapping(graph: str, site: Site) -> dg.ConfigMapping:
+def apply_mapping(graph: str, site: Site) -> dg.ConfigMapping:
     """Job level, so that the Launchpad shows one block with every field's help at once. Bad values create no run."""
 
     def config_of(values: Mapping[str, Any]) -> Mapping[str, Any]:
-        config = checked(RedeliverConfig, values)
+        config = checked(ApplyConfig, values)
         if not config.dry_run and config.auto_remediate and not config.approved_plan:
             raise NotLaunched(
                 "Nothing was launched. approved_plan is empty: put the plan's digest between the quotes, 12 digits or more."
@@ -59,4 +59,4 @@ def redeliver_mapping(graph: str, site: Site) -> dg.ConfigMapping:
             )
         return {"ops": {graph: {"ops": {"authorise": {"config": config.model_dump()}}}}}
 
-    return dg.ConfigMapping(config_schema=config_fields(RedeliverConfig, RedeliverConfig()), config_fn=config_of)
+    return dg.ConfigMapping(config_schema=config_fields(ApplyConfig, ApplyConfig()), config_fn=config_of)
