@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pydantic import SecretStr
 
 from guards.delivery.policy import DeliveryPolicy
+from resources.providers.settings import ProviderSettings
 
-if TYPE_CHECKING:
-    from resources.providers import ProviderSettings
+_NO_SECRET: Final = SecretStr("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class CheckInTable:
     """`postgresql://user@host:port/database`: no password in it."""
     table: str
     """`name` or `schema.name`."""
-    password: SecretStr = SecretStr("")
+    password: SecretStr = _NO_SECRET
 
 
 CheckInSource: TypeAlias = CheckInFile | CheckInTable | None
@@ -48,7 +48,7 @@ class DeliveryRoute:
     outbox: Path
     """Holds `<customer>/<period>/<kind>.md`."""
     check_ins: CheckInSource
-    providers: "ProviderSettings"
+    providers: ProviderSettings
     policy: DeliveryPolicy
     owners: tuple[str, ...]
     auto_send: bool = False
