@@ -1,12 +1,12 @@
 """Pins: what a reservation is for, fixed over its life. Equal pins are the same request; others are refused."""
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Final
 
-from guards.canonical import Json, canonical_json, digest
+from guards.canonical import Json, canonical_json
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -48,6 +48,8 @@ class Pins:
 
     facts: Mapping[str, Json]
     authority: Mapping[str, str] = field(default_factory=dict)
+    digest: str = field(init=False, repr=False, compare=False)
+    """Of the canonical JSON of both."""
 
     def __post_init__(self) -> None:
         if not self.facts or not all(_NAME.fullmatch(name) for name in self.facts):
@@ -57,8 +59,10 @@ class Pins:
         for name, value in self.authority.items():
             if not (value.isascii() and value.isdigit() and len(value) <= 18 if name in _NUMBERS else _DIGEST.fullmatch(value)):
                 raise NotPins(f"authority {name} is not {'a whole number' if name in _NUMBERS else '64 hex digits'}")
-        if len(canonical_json(self.as_json())) > MOST_BYTES:
+        spelt = canonical_json(self.as_json())
+        if len(spelt) > MOST_BYTES:
             raise NotPins(f"pins take {MOST_BYTES} bytes at most")
+        object.__setattr__(self, "digest", hashlib.sha256(spelt).hexdigest())
 
     def as_json(self) -> dict[str, Json]:
         return {"facts": dict(self.facts), "authority": dict(self.authority)}
@@ -67,6 +71,12 @@ class Pins:
     def may_fail_known(self) -> bool:
         return self.facts.get(MAY_FAIL_KNOWN) is True
 
-    @cached_property
-    def digest(self) -> str:
-        return digest(self.as_json())
+    def thin(self) -> "Pins":
+        """The same digest and rules without the facts (which may hold a body of 32 KiB): for judging a hundred thousand of them."""
+        if not self.authority and self.facts.keys() <= {MAY_FAIL_KNOWN}:
+            return self
+        made = object.__new__(Pins)
+        facts: dict[str, Json] = {MAY_FAIL_KNOWN: True} if self.may_fail_known else {}
+        for name, value in (("facts", facts), ("authority", {}), ("digest", self.digest)):
+            object.__setattr__(made, name, value)
+        return made

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from guards.delivery.entry import IllegalEntry, Reservation, advance
+from guards.delivery.entry import IllegalEntry, Reservation, advance, thin
 from guards.delivery.row import Head, NotARow, Row, parse_row
 from guards.delivery.slot import Slot
 
@@ -46,26 +46,34 @@ class Fault:
 
 @dataclass(slots=True)
 class Replay:
-    """Feed it every stored row in order; then `finish`. `attempts` holds every attempt, by slot, oldest first."""
+    """Feed it every stored row in order; then `finish`. `attempts` holds every attempt, by slot, oldest first.
+
+    `is_lean`: of each slot only the latest attempt, and of that only what later rows are judged by (see `entry.thin`).
+    """
 
     head: Head = field(default_factory=Head)
     attempts: dict[Slot, list[Reservation]] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     rows: int = 0
+    is_lean: bool = False
 
     def feed(self, stored: Iterable[tuple[int, str, bytes]]) -> None:
         """(sequence, digest, row bytes) as stored."""
         for sequence, stored_digest, stored_row in stored:
-            self.rows += 1
-            try:
-                row = parse_row(stored_row)
-            except NotARow as problem:
-                self.faults.append(Fault(FaultKind.NOT_A_ROW, sequence, str(problem)))
-                self.head = Head(sequence, stored_digest)
-                continue
-            self._check_place(row, sequence, stored_digest)
-            self._fold(row)
+            self.take(sequence, stored_digest, stored_row)
+
+    def take(self, sequence: int, stored_digest: str, stored_row: bytes) -> Reservation | None:
+        """One row; the reservation as it leaves it, whole even when this is lean. None when the row is at fault by itself."""
+        self.rows += 1
+        try:
+            row = parse_row(stored_row)
+        except NotARow as problem:
+            self.faults.append(Fault(FaultKind.NOT_A_ROW, sequence, str(problem)))
             self.head = Head(sequence, stored_digest)
+            return None
+        self._check_place(row, sequence, stored_digest)
+        self.head = Head(sequence, stored_digest)
+        return self._fold(row)
 
     def finish(self, anchored: Head) -> None:
         if self.head != anchored:
@@ -77,6 +85,11 @@ class Replay:
                 )
             )
 
+    def forget_bodies(self, slot: Slot) -> None:
+        """Of the latest attempt at `slot`, once nobody will ask for more than `entry.thin` keeps."""
+        held = self.attempts[slot]
+        held[-1] = thin(held[-1])
+
     def _check_place(self, row: Row, sequence: int, stored_digest: str) -> None:
         slot = row.entry.slot
         if row.digest != stored_digest:
@@ -86,14 +99,16 @@ class Replay:
         if row.previous != self.head.digest:
             self.faults.append(Fault(FaultKind.CHAIN, sequence, "it does not continue the row before it", slot))
 
-    def _fold(self, row: Row) -> None:
+    def _fold(self, row: Row) -> Reservation | None:
         slot = row.entry.slot
         held = self.attempts.setdefault(slot, [])
         current = held[-1] if held else None
         after = advance(current, row.entry, at=row.at)
         if isinstance(after, IllegalEntry):
             self.faults.append(Fault(FaultKind.ILLEGAL_ENTRY, row.sequence, after.why, slot))
-        elif current is not None and after.attempt == current.attempt:
-            held[-1] = after
+            return None
+        if current is not None and (self.is_lean or after.attempt == current.attempt):
+            held[-1] = thin(after) if self.is_lean else after
         else:
-            held.append(after)
+            held.append(thin(after) if self.is_lean else after)
+        return after

@@ -3,13 +3,12 @@
 Slot(customer="acme-1", period="2026-W48", kind="weekly").key == "acme-1:2026-W48:weekly"
 """
 
+import hashlib
 import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
-
-from guards.canonical import digest
 
 _CUSTOMER: Final = re.compile(r"[a-z0-9][a-z0-9_-]{2,63}")
 _PERIOD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
@@ -37,6 +36,9 @@ class Kind(StrEnum):
         return self in (Kind.REMINDER, Kind.FEED)
 
 
+_KINDS: Final = frozenset(kind.value for kind in Kind)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Slot:
     """`customer` `[a-z0-9][a-z0-9_-]{2,63}`, `period` `[A-Za-z0-9][A-Za-z0-9_-]{0,127}`, `kind` a `Kind`; else `NotASlot`."""
@@ -50,7 +52,7 @@ class Slot:
             raise NotASlot("a customer key is 3 to 64 of a-z, 0-9, dash and underscore, and begins with a letter or digit")
         if not _PERIOD.fullmatch(self.period):
             raise NotASlot("a period is 1 to 128 of letters, digits, dash and underscore, and begins with a letter or digit")
-        if self.kind not in set(Kind):
+        if self.kind not in _KINDS:
             raise NotASlot(f"a slot's kind is one of {', '.join(Kind)}")
 
     @property
@@ -63,7 +65,8 @@ class Slot:
 
     def reservation_id(self, attempt: int) -> str:
         """32 hex digits, the same wherever the ledger is kept: asking again for the same attempt finds it."""
-        return digest({"slot": self.key, "attempt": attempt})[:RESERVATION_DIGITS]
+        named = f'{{"attempt":{attempt},"slot":"{self.customer}:{self.period}:{self.kind}"}}'  # canonical JSON: no key needs an escape
+        return hashlib.sha256(named.encode("ascii")).hexdigest()[:RESERVATION_DIGITS]
 
 
 def parse_slot(key: str) -> Slot:

@@ -103,3 +103,42 @@ def test_enum_members_are_spelt_as_what_they_are() -> None:
 def test_what_has_two_spellings_somewhere_has_none_here(value: Any, why: str) -> None:
     with pytest.raises(NotCanonical, match=f"^{why}$"):
         canonical_json(value)
+
+
+class Shade(StrEnum):
+    DARK = "dark"
+
+
+class Size(IntEnum):
+    LARGE = 3
+
+
+ANYTHING: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | TEXT
+    | st.floats()
+    | st.binary(max_size=2)
+    | st.sampled_from([Shade.DARK, Size.LARGE]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(TEXT | st.integers() | st.none() | st.sampled_from([Shade.DARK]), inner, max_size=3)
+        | st.dictionaries(TEXT, inner, max_size=3).map(MappingProxyType)
+    ),
+    max_leaves=10,
+)
+
+
+@given(ANYTHING)
+def test_what_needs_no_copy_has_the_bytes_and_the_refusals_of_what_does(value: Any) -> None:
+    """Built-in types are spelt without being copied first: a float or a number as key must not slip in that way."""
+
+    def answer(spelt: Any) -> object:
+        try:
+            return canonical_json(spelt)
+        except NotCanonical as refused:
+            return str(refused)
+
+    assert answer([value]) == answer((value,)), "a list is built in, a tuple is copied"
