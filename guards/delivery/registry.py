@@ -3,11 +3,12 @@
 Everything here was validated when it was read: a `Registry` that exists is a good one.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import time, timedelta
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from guards.canonical import Json
 from guards.delivery.slot import Kind
@@ -43,7 +44,12 @@ class UntilWindowEnd(StrEnum):
 
 
 CatchUp: TypeAlias = UntilWindowEnd | timedelta
-"""How long after the due time a slot that was not reserved may still be sent. A timedelta is positive and 31 days at most."""
+"""How long after the due time a slot that was not reserved may still be sent. A timedelta is positive, whole minutes, `LONGEST_CATCH_UP`
+at most, and counts time as it passes: two days are 48 hours, whatever the clocks do."""
+
+LONGEST_CATCH_UP: Final = timedelta(days=31)
+TEMPLATE_ID: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,58}-v[1-9][0-9]{0,3}")
+"""The version is part of the name: another text is another template."""
 
 
 class Overflow(StrEnum):
@@ -56,7 +62,7 @@ class Overflow(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One kind of message owed to one customer. `weekday` 0 (Monday) to 6 only with `weekly`, `day` 1 to 31 only with `monthly`,
-    `not_after` only with `reminder` (then `at` is its not_before). Local wall-clock times, whole minutes."""
+    `not_after` only with `reminder` (then `at` is its not_before, and `catch_up` says nothing). Local wall-clock times, whole minutes."""
 
     kind: Kind
     at: time
