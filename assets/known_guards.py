@@ -34,7 +34,16 @@ SPOOL: Final = Guard(
     entry="feed",
     unconfirmed="uploaded but not confirmed: look at the inbox by hand before the next run",
 )
-GUARDS: Final[Mapping[str, Guard]] = {guard.name: guard for guard in (SPOOL,)}
+DELIVERY: Final = Guard(
+    name="delivery",
+    verb="send",
+    written="sent",
+    checked=("sent", "ledger"),
+    wording=Wording(noun="message", nouns="messages", gap="owed and not proven to have been sent"),
+    entry="slot",
+    unconfirmed="called and not confirmed: `opsguard ledger show SLOT` says what is in doubt; it is never sent again by itself",
+)
+GUARDS: Final[Mapping[str, Guard]] = {guard.name: guard for guard in (SPOOL, DELIVERY)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ def watch_block(guard: str, name: str) -> str:
         raise ConfigurationError(f"no block for guard {guard[:40]!a}: known is spool")
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name):
         raise ConfigurationError("NAME must be lower-case letters, digits and _, at most 31, beginning with a letter")
-    from opsguard_defs.settings.fields import secret_variable
+    from opsguard_defs.settings.secrets import secret_variable
 
     secrets = ("source_password", "partner_password", "source_key_passphrase")
     return _SPOOL.format(name=name, **{field: secret_variable("spool", name, field) for field in secrets})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from guards.canonical import Json
 from guards.check import CheckOutcome
 from guards.decision import Decision
+from guards.delivery.verdict import DeliveryVerdict
 from guards.finding import Verdict
 from guards.plan import SHORT_DIGITS
 from guards.receipt import Receipt
@@ -17,7 +18,7 @@ from resources.errors import OpsGuardError
 if TYPE_CHECKING:
     from resources.state import StoredPlan
 
-VERDICTS: Final[Mapping[str, Callable[[str], Verdict]]] = {"spool": SpoolVerdict}
+VERDICTS: Final[Mapping[str, Callable[[str], Verdict]]] = {"spool": SpoolVerdict, "delivery": DeliveryVerdict}
 """By guard: the verdict of that value, which answers for itself."""
 
 

@@ -25,8 +25,3 @@ def _watch_name(value: str) -> str:
 
 File = Annotated[Path | None, PlainValidator(read_path)]
 WatchName = Annotated[str, AfterValidator(_watch_name)]
-
-
-def secret_variable(guard: str, watch: str, field: str) -> str:
-    """`OPSGUARD_SPOOL_ACME_SOURCE_PASSWORD` for guard `spool`, watch `acme` and field `source_password`."""
-    return f"OPSGUARD_{guard}_{watch}_{field}".upper()

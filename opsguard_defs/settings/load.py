@@ -9,10 +9,11 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from opsguard_defs.settings.delivery_watch import DeliveryWatch
 from opsguard_defs.settings.environment import read_sandbox_environment
-from opsguard_defs.settings.fields import secret_variable
 from opsguard_defs.settings.model import WATCH_TYPES, Settings, SlackSettings, Watch
 from opsguard_defs.settings.problems import nearest, problems_of
+from opsguard_defs.settings.secrets import from_environment, with_secrets
 from resources.errors import ConfigurationError
 
 DEFAULT_HOME: Final = ".opsguard"
@@ -93,8 +94,15 @@ def _settings(
     if problems or made is None:
         where = path or "environment"
         raise ConfigurationError("\n".join(f"{where}: {problem}" for problem in dict.fromkeys(problems)))
-    owned = [watch if watch.owners else watch.model_copy(update={"owners": made.owners}) for watch in watches]
-    return made.model_copy(update={"watches": tuple(owned)})
+    return made.model_copy(update={"watches": tuple(_completed(watch, made) for watch in watches)})
+
+
+def _completed(watch: Watch, made: Settings) -> Watch:
+    """With what the whole file or the home gives where the block says nothing."""
+    given: dict[str, object] = {} if watch.owners else {"owners": made.owners}
+    if isinstance(watch, DeliveryWatch) and watch.ledger_dir is None:
+        given["ledger_dir"] = made.home.absolute() / "ledger"
+    return watch.model_copy(update=given)
 
 
 def _watches(blocks: list[dict[str, Any]], environ: Mapping[str, str], base: Path, problems: list[str]) -> list[Watch]:
@@ -108,20 +116,12 @@ def _watches(blocks: list[dict[str, Any]], environ: Mapping[str, str], base: Pat
             found = nearest(guard, list(WATCH_TYPES)) if isinstance(guard, str) else f"one of {', '.join(WATCH_TYPES)}"
             problems.append(f"{label}: guard: must name a guard; {found}")
             continue
-        in_file = [secret for secret in kind.SECRETS if secret in block]
-        problems += [
-            f"{label}: {secret}: a secret does not belong in this file; set {secret_variable(str(guard), str(name), secret)} in the "
-            f"environment, or name another variable by {secret}_env"
-            for secret in in_file
-        ]
-        given = {key: value for key, value in block.items() if key not in in_file}
+        given, refused = with_secrets(block, kind.secret_keys(block), environ)
+        problems += [f"{label}: {problem}" for problem in refused]
         try:
-            given |= _secrets(given, kind, environ)
             watches.append(kind.model_validate(given, context={"base": base}))
         except ValidationError as error:
             problems += [f"{label}: {problem}" for problem in problems_of(error, kind, hidden=kind.SECRETS, above=_TOP_KEYS)]
-        except ValueError as error:
-            problems.append(f"{label}: {error}")
     names = [(block.get("guard"), block.get("name")) for block in blocks]
     problems += [
         f"watch {name}: name: {names.count((guard, name))} watches of guard {guard} have this name; each needs its own"
@@ -129,26 +129,6 @@ def _watches(blocks: list[dict[str, Any]], environ: Mapping[str, str], base: Pat
         if isinstance(name, str) and re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name) and names.count((guard, name)) > 1
     ]
     return watches
-
-
-def _secrets(block: dict[str, Any], kind: type[Watch], environ: Mapping[str, str]) -> dict[str, str]:
-    """Secret fields by name, from the environment. Raises `ValueError` without the value."""
-    found = {}
-    for field in kind.SECRETS:
-        named = block.get(f"{field}_env") or secret_variable(str(block.get("guard", "")), str(block.get("name", "")), field)
-        if not isinstance(named, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", named):
-            if f"{field}_env" in block:
-                raise ValueError(f"{field}_env: must be the name of an environment variable (not the secret itself)")
-            continue
-        found[field] = _one_line(environ.get(named, ""), named)
-    return found
-
-
-def _one_line(value: str, variable: str) -> str:
-    """A line break in a password would be a second command to an FTP server."""
-    if any(ord(character) < 32 or ord(character) == 127 for character in value):
-        raise ValueError(f"the environment variable {variable} holds a control character or a line break")
-    return value
 
 
 def _slack(table: object, environ: Mapping[str, str], problems: list[str]) -> SlackSettings | None:
@@ -168,7 +148,7 @@ def _slack(table: object, environ: Mapping[str, str], problems: list[str]) -> Sl
         for field in _SLACK_SECRETS:
             named = given.get(f"{field}_env", SlackSettings.model_fields[f"{field}_env"].default)
             if isinstance(named, str):
-                given[field] = _one_line(environ.get(named, ""), named)
+                given[field] = from_environment(environ, named)
         return SlackSettings(**given)
     except ValidationError as error:
         problems += [f"slack.{problem}" for problem in problems_of(error, SlackSettings, hidden=_SLACK_SECRETS)]

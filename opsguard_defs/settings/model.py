@@ -7,14 +7,15 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from opsguard_defs.settings.delivery_watch import DeliveryWatch
 from opsguard_defs.settings.owners import Owners
 from opsguard_defs.settings.spool_watch import SpoolWatch
 from resources.errors import ConfigurationError
 
-Watch: TypeAlias = SpoolWatch
+Watch: TypeAlias = SpoolWatch | DeliveryWatch
 """The union over `guard`. A further guard is one more member here and in `WATCH_TYPES`."""
 
-WATCH_TYPES: dict[str, type[Watch]] = {"spool": SpoolWatch}
+WATCH_TYPES: dict[str, type[SpoolWatch] | type[DeliveryWatch]] = {"spool": SpoolWatch, "delivery": DeliveryWatch}
 
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 

@@ -62,11 +62,24 @@ def _owner(model: type[BaseModel], loc: tuple[int | str, ...]) -> type[BaseModel
     """The model that the keys after `loc` belong to."""
     current: Any = model
     for part in loc:
-        field = current.model_fields.get(str(part)) if isinstance(current, type) and issubclass(current, BaseModel) else None
+        if get_origin(current) is dict:
+            current = get_args(current)[1]
+            continue
+        field = current.model_fields.get(str(part)) if _is_model(current) else None
         if field is None:
             return None
-        current = field.annotation
-    return current if isinstance(current, type) and issubclass(current, BaseModel) else None
+        current = _table_of(field.annotation)
+    return current if _is_model(current) else None
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _table_of(annotation: Any) -> Any:
+    """The model of a table that may be absent."""
+    parts = get_args(annotation) if get_origin(annotation) in {Union, UnionType} else ()
+    return next((part for part in parts if _is_model(part)), annotation)
 
 
 def _allowed(details: ErrorDetails, model: type[BaseModel]) -> str:

@@ -1,6 +1,7 @@
 """One `[[watch]]` block with `guard = "spool"`: a route from an outbound spool to a partner's inbox."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -17,8 +18,9 @@ from pydantic import (
 
 from guards.spool.policy import SpoolPolicy
 from opsguard_defs.settings.cron import check_cron
-from opsguard_defs.settings.fields import File, WatchName, secret_variable
+from opsguard_defs.settings.fields import File, WatchName
 from opsguard_defs.settings.owners import Owners
+from opsguard_defs.settings.secrets import SecretKey, secret_variable
 from opsguard_defs.settings.server_url import ServerUrl, clean_directory, parse_server_url
 from resources.errors import ConfigurationError
 from resources.file_servers.endpoint import Endpoint, Profile
@@ -119,6 +121,10 @@ class SpoolWatch(BaseModel):
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    @classmethod
+    def secret_keys(cls, block: Mapping[str, Any]) -> list[SecretKey]:
+        return [SecretKey(field, secret_variable("spool", str(block.get("name", "")), field)) for field in cls.SECRETS]
 
     def missing(self) -> tuple[str, ...]:
         """What a connection would need and is not here: files named above and secrets. Settings load without them."""

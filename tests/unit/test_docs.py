@@ -20,8 +20,8 @@ from guards.spool.policy import SpoolPolicy
 from guards.spool.verdict import SpoolVerdict
 from opsguard_defs.cli.app import app
 from opsguard_defs.cli.exits import Exit
-from opsguard_defs.settings.fields import secret_variable
 from opsguard_defs.settings.model import Settings, SlackSettings
+from opsguard_defs.settings.secrets import secret_variable
 from opsguard_defs.settings.spool_watch import SpoolWatch
 from resources.file_servers.endpoint import Profile
 from resources.spool.prove_delivered import NAME as READ_BACK

@@ -31,6 +31,20 @@ def watch(**changed: str) -> str:
     return "[[watch]]\n" + "\n".join(f"{key} = {value}" for key, value in keys.items() if value != "-") + "\n"
 
 
+def delivery(*tables: str, **changed: str) -> str:
+    """The same for guard delivery; `tables` are what stands below it, such as "[watch.slack]"."""
+    keys = {
+        "guard": '"delivery"',
+        "name": '"customers"',
+        "registry": '"customers.yaml"',
+        "templates": '"templates"',
+        "outbox": '"outbox"',
+        **changed,
+    }
+    lines = [f"{key} = {value}" for key, value in keys.items() if value != "-"]
+    return "\n".join(["[[watch]]", *lines, *tables, ""])
+
+
 def load(directory: Path, text: str, **environ: str) -> Settings:
     path = directory / "opsguard.toml"
     path.write_text(text, encoding="utf-8")
