@@ -129,7 +129,10 @@ def unfit(message: Message, key: str) -> Rejected | None:
         return Rejected("invalid_body", "the body holds a NUL")
     if size > MOST_BODY_BYTES:
         return Rejected("body_too_large", f"a body takes {MOST_BODY_BYTES:,} bytes at most, this has {size:,}")
-    for name, line, longest in (("subject", message.subject, LONGEST_SUBJECT), ("display name", message.display, LONGEST_DISPLAY)):
+    for name, line, longest in (
+        ("subject", message.subject, LONGEST_SUBJECT),
+        ("display name", message.display, LONGEST_DISPLAY),
+    ):
         if len(line) > longest or not line.isprintable():
             return Rejected(f"invalid_{name.split(' ')[0]}", f"a {name} is one printable line of {longest} characters at most")
     return None

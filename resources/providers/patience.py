@@ -5,12 +5,17 @@ never runs into a time-out per read, so a `Deadline` cuts the connection itself.
 """
 
 import contextlib
+import queue
 import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
+
+Result = TypeVar("Result")
+Instead = TypeVar("Instead")
 
 CONNECT_SECONDS: Final = 5.0
 """TCP and TLS set-up. Two lost SYNs are resent after 1 and 3 s. Not connected is provably not sent, so giving up early costs nothing."""
@@ -24,7 +29,9 @@ lives 15 minutes: every call has to end well before its lease does."""
 LONGEST_SECONDS: Final = 300
 """What settings may ask for: a third of a grant's life, so that a run of messages cannot outlive its lease in one call."""
 LOOKUP_SECONDS: Final = 20
-"""One look-up; it can be asked again at any time."""
+"""One look-up of a webhook; it can be asked again at any time."""
+SLACK_LOOKUP_SECONDS: Final = 120
+"""Ten pages of a channel take 10 s; a token that is rate-limited or a slow page is no reason to keep an apply run waiting."""
 MOST_ANSWER_BYTES: Final = 256 * 1024
 """Of an HTTP answer. A receipt is small; what is longer is a page for people, or a flood."""
 MOST_REPLIES: Final = 100
@@ -74,3 +81,26 @@ class Deadline:
         if self._watched is not None:
             with contextlib.suppress(OSError):
                 self._watched.shutdown(socket.SHUT_RDWR)
+
+
+def within(seconds: float, call: Callable[[], Result], *, otherwise: Instead) -> Result | Instead:
+    """`call()`, or `otherwise` when it has not ended by then: for clients that hide their connection.
+
+    What has not ended goes on in its thread and is no longer listened to: its effect is as unknown as that of any lost answer.
+    """
+    ended: queue.SimpleQueue[Result | Exception] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            ended.put(call())
+        except Exception as error:  # noqa: BLE001 - raised again by whoever waits
+            ended.put(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        result = ended.get(timeout=seconds)
+    except queue.Empty:
+        return otherwise
+    if isinstance(result, Exception):
+        raise result
+    return result

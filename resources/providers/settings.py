@@ -94,9 +94,13 @@ class SmtpEndpoint:
         if self.message_id_domain and not _HOST.fullmatch(self.message_id_domain):
             raise ValueError("smtp message_id_domain is a domain name")
         if self.tls == "none" and not (self.allow_cleartext or self.host in _LOOPBACK):
-            raise ValueError('smtp tls = "none" lets anybody between read every message: set allow_cleartext = true to accept that')
+            raise ValueError(
+                'smtp tls = "none" lets anybody between read every message: set allow_cleartext = true to accept that'
+            )
         if self.tls == "none" and self.password.get_secret_value():
-            raise ValueError('a password is never sent without TLS: set smtp tls = "starttls" or "implicit", or remove the password')
+            raise ValueError(
+                'a password is never sent without TLS: set smtp tls = "starttls" or "implicit", or remove the password'
+            )
         if bool(self.user) != bool(self.password.get_secret_value()):
             raise ValueError("smtp user and password belong together: give both or neither")
         if not self.user.isprintable():
@@ -142,7 +146,9 @@ class ProviderSettings:
     def __post_init__(self) -> None:
         for name in self.webhooks:
             if not is_name(name):
-                raise ValueError("a webhook's name is 1 to 64 of a-z, 0-9, dash and underscore, and begins with a letter or digit")
+                raise ValueError(
+                    "a webhook's name is 1 to 64 of a-z, 0-9, dash and underscore, and begins with a letter or digit"
+                )
 
 
 def _check_url(url: str, name: str, *, allow_cleartext: bool) -> None:

@@ -28,7 +28,7 @@ MOST_PAGES: Final = 10
 _CONNECT_SECONDS: Final = 5.0
 _CHANNEL_ID: Final = re.compile(r"[CGD][A-Z0-9]+")
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-_BROKEN: Final = (OSError, http.client.HTTPException, SlackClientError, ValueError)
+_BROKEN: Final = (OSError, http.client.HTTPException, SlackClientError, ValueError, AttributeError, TypeError)
 """All that a call can raise: connection, HTTP grammar, Slack's own, an answer that is not what it says it is."""
 
 
@@ -96,14 +96,14 @@ class SlackResource(dagster_slack.SlackResource):
         except _BROKEN as error:
             return Ambiguous(f"no answer came ({type(error).__name__})")
 
-    def find(self, *, event_type: str, key: str, oldest: datetime) -> Posted | Absent | Ambiguous:
-        """Was a message with this metadata posted since `oldest`? Needs a token that may read the channel."""
+    def find(self, *, event_type: str, key: str, oldest: datetime, latest: datetime | None = None) -> Posted | Absent | Ambiguous:
+        """Was a message with this metadata posted since `oldest`, until `latest`? Needs a token that may read the channel."""
         if self.destination != "api":
             return Ambiguous("a webhook cannot look anything up")
         client = self.get_client()
         try:
             channel = self._channel_id(client)
-            for message in _pages(client, channel, oldest=oldest):
+            for message in _pages(client, channel, oldest=oldest, latest=latest):
                 metadata = message.get("metadata") or {}
                 if metadata.get("event_type") == event_type and (metadata.get("event_payload") or {}).get("key") == key:
                     return Posted(str(message.get("ts", "")))
@@ -120,7 +120,7 @@ class SlackResource(dagster_slack.SlackResource):
         answer = self.get_client().chat_postMessage(
             channel=self.channel,
             text=message.text,
-            blocks=cast("list[dict[str, Any]]", list(message.blocks)),
+            blocks=cast("list[dict[str, Any]]", list(message.blocks)) or None,
             metadata=message.metadata(),
             mrkdwn=False,
             parse="none",
@@ -128,6 +128,8 @@ class SlackResource(dagster_slack.SlackResource):
             unfurl_links=False,
             unfurl_media=False,
         )
+        if _CHANNEL_ID.fullmatch(self.channel) and answer.get("channel") != self.channel:
+            return Ambiguous("Slack answered for another channel")
         return Posted(str(answer.get("ts", "")))
 
     def _post_by_webhook(self, message: Message) -> Answer:
@@ -169,13 +171,14 @@ class SlackResource(dagster_slack.SlackResource):
         raise LookupError("the token does not see the channel")
 
 
-def _pages(client: WebClient, channel: str, *, oldest: datetime) -> Iterator[Mapping[str, Any]]:
+def _pages(client: WebClient, channel: str, *, oldest: datetime, latest: datetime | None) -> Iterator[Mapping[str, Any]]:
     """Messages, newest first. Raises LookupError when there are more than ten pages of 200."""
     cursor = ""
     for _ in range(MOST_PAGES):
         page = client.conversations_history(
             channel=channel,
             oldest=f"{oldest.timestamp():.6f}",
+            latest=f"{latest.timestamp():.6f}" if latest else None,
             inclusive=True,
             include_all_metadata=True,
             limit=200,

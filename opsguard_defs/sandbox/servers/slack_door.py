@@ -29,7 +29,11 @@ class Sink(Protocol):
 
 def channel_id(name: str) -> str:
     """Slack answers with an id whatever the channel was called by; an id stays itself."""
-    return name if name.startswith("C") and name.isupper() else f"C{name.lstrip('#').upper().replace('-', '').replace('_', '')}"
+    return (
+        name
+        if name.startswith(("C", "G", "D")) and name.isupper()
+        else f"C{name.lstrip('#').upper().replace('-', '').replace('_', '')}"
+    )
 
 
 class Handler(BaseHTTPRequestHandler):

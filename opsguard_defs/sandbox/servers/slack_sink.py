@@ -92,7 +92,8 @@ class SlackSink:
 
     def history(self, query: Mapping[str, Any]) -> dict[str, Any]:
         """`conversations.history`, newest first, in pages; metadata only when asked for."""
-        oldest, with_metadata = float(query.get("oldest") or 0), query.get("include_all_metadata") == "1"
+        oldest, latest = float(query.get("oldest") or 0), float(query.get("latest") or "inf")
+        with_metadata = query.get("include_all_metadata") == "1"
         start = int(query.get("cursor") or 0)
         found = [
             {
@@ -102,7 +103,7 @@ class SlackSink:
                 "metadata": (m["body"].get("metadata") or {}) if with_metadata else {},
             }
             for m in reversed(self.messages)
-            if channel_id(m["channel"]) == query.get("channel") and float(m["ts"]) >= oldest
+            if channel_id(m["channel"]) == query.get("channel") and oldest <= float(m["ts"]) <= latest
         ]
         end = start + self.page_size
         more = end < len(found)

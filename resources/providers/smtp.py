@@ -1,0 +1,226 @@
+"""The mail provider: one message handed to one server, step by step, so that each failure says whether it came before the last dot.
+
+Until the line with the single dot has been sent no server may deliver (RFC 5321, 3.3 and 4.1.1.4): a failure before it is provably not
+accepted. After it, 2yz is acceptance, and 4yz or 5yz is refusal: the server "MUST NOT" deliver then (4.2.5). Except 421, which whatever
+stands before the real server says when it has lost it. A connection that ends without an answer to the dot is doubt.
+"""
+
+import base64
+import contextlib
+import re
+import smtplib
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP as SMTP_POLICY
+from email.utils import format_datetime
+from typing import Final
+
+from guards.canonical import Json
+from guards.text import one_line
+from resources.providers.dialling import NotConnected, dial, secured, trusting
+from resources.providers.interface import (
+    Accepted,
+    Ambiguous,
+    Answer,
+    CannotTell,
+    Capabilities,
+    Message,
+    Rejected,
+    Sighting,
+    unfit,
+)
+from resources.providers.patience import Deadline
+from resources.providers.settings import ADDRESS, SmtpEndpoint
+
+KEY_HEADER: Final = "X-OpsGuard-Reservation"
+"""Some services put a Message-ID of their own in place of ours; this header stays."""
+_ENHANCED: Final = re.compile(rb"[245]\.[0-9]{1,3}\.[0-9]{1,3}(?= |$)")
+_LONGEST_LINE: Final = 76
+_MOST_KEPT: Final = 160
+_TRY_LATER: Final = 421
+
+
+@dataclass(frozen=True, slots=True)
+class SmtpProvider:
+    endpoint: SmtpEndpoint
+    name: str = "smtp"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            looks_up=False,
+            refuses_duplicates=False,
+            says="SMTP cannot be asked what became of a mail: search the mail server's log, or the recipient's mailbox, for its Message-ID",
+        )
+
+    def send(self, message: Message, *, key: str) -> Answer:
+        if refused := unfit(message, key):
+            return refused
+        if not ADDRESS.fullmatch(message.destination):
+            return Rejected("invalid_destination", "a destination of the mail provider is one plain mail address")
+        with Deadline(self.endpoint.timeout_seconds) as deadline:
+            call = _Call(self.endpoint, deadline)
+            try:
+                return call.deliver(message, key)
+            finally:
+                call.hang_up()
+
+    def lookup(self, key: str, *, message: Message, since: datetime, until: datetime) -> Sighting:
+        return CannotTell(
+            f"SMTP has no look-up: search the log of {self.endpoint.host}, or the recipient's mailbox, for {message_id(self.endpoint, key)}"
+        )
+
+
+def message_id(endpoint: SmtpEndpoint, key: str) -> str:
+    return f"<{key}@{endpoint.domain}>"
+
+
+def mail(endpoint: SmtpEndpoint, message: Message, key: str) -> EmailMessage:
+    """Text in base64: no line of it is too long, holds a bare CR or begins with a dot, whatever the body is."""
+    made = EmailMessage(policy=SMTP_POLICY)
+    made["From"] = Address(addr_spec=endpoint.sender)
+    made["To"] = Address(addr_spec=message.destination)
+    made["Subject"] = message.subject or f"Message {key[:8]}"
+    made["Date"] = format_datetime(datetime.now(UTC))
+    made["Message-ID"] = message_id(endpoint, key)
+    made["Auto-Submitted"] = "auto-generated"
+    made[KEY_HEADER] = key
+    made.set_content(message.body, charset="utf-8", cte="base64")
+    return made
+
+
+class _Refused(Exception):
+    """A step before the dot failed."""
+
+    def __init__(self, code: str, why: str) -> None:
+        super().__init__(why)
+        self.code, self.why = code, why
+
+
+class _Session(smtplib.SMTP):
+    """Takes a connection that is there already; `smtplib` would open one without our deadline."""
+
+    def __init__(self, connection: socket.socket, endpoint: SmtpEndpoint) -> None:
+        super().__init__(local_hostname="opsguard.invalid")
+        self.sock = connection
+        self._host = endpoint.host
+
+
+class _Call:
+    def __init__(self, endpoint: SmtpEndpoint, deadline: Deadline) -> None:
+        self._endpoint, self._deadline = endpoint, deadline
+        self._session: _Session | None = None
+        self._connection: socket.socket | None = None
+
+    def deliver(self, message: Message, key: str) -> Answer:
+        content = _on_the_wire(mail(self._endpoint, message, key))
+        try:
+            session = self._entered()
+            self._step("MAIL", *session.mail(self._endpoint.sender))
+            self._step("RCPT", *session.rcpt(message.destination))
+            self._step("DATA", *session.docmd("DATA"), wanted=3)
+            session.send(content)
+        except NotConnected as error:
+            return Rejected(error.code, error.why)
+        except _Refused as error:
+            return Rejected(error.code, error.why)
+        except (OSError, smtplib.SMTPException, ValueError) as error:
+            return Rejected(
+                "smtp_broke_off", f"{self._what_happened(error)} before the end of the mail was sent: it was not taken"
+            )
+        if self._deadline.has_passed:
+            return Rejected("smtp_broke_off", f"{self._what_happened(TimeoutError())} before the end of the mail was sent")
+        return self._after_the_dot(session, message, key)
+
+    def _after_the_dot(self, session: smtplib.SMTP, message: Message, key: str) -> Answer:
+        try:
+            session.send(b".\r\n")
+            status, text = session.getreply()
+        except (OSError, smtplib.SMTPException, ValueError) as error:
+            return Ambiguous(f"{self._what_happened(error)} after the end of the mail was sent: it may have been taken")
+        if self._deadline.has_passed:
+            return Ambiguous(f"{self._what_happened(TimeoutError())} after the end of the mail was sent: it may have been taken")
+        if 200 <= status <= 299:
+            return Accepted(self._receipt(status, text, message, key))
+        if 400 <= status <= 599 and status != _TRY_LATER:
+            return Rejected(f"smtp_{status}", f"the mail server refused the mail after its end ({_shown(status, text)})")
+        return Ambiguous(f"the mail server answered the end of the mail with {_shown(status, text)}, which proves nothing")
+
+    def _entered(self) -> _Session:
+        endpoint, deadline = self._endpoint, self._deadline
+        self._connection = dial(endpoint.host, endpoint.usual_port, deadline=deadline)
+        if endpoint.tls == "implicit":
+            self._connection = secured(self._connection, endpoint.host, ca_file=endpoint.ca_file, deadline=deadline)
+        self._connection.settimeout(deadline.left)
+        session = self._session = _Session(self._connection, endpoint)
+        self._step("the greeting", *session.getreply())
+        self._step("EHLO", *session.ehlo())
+        if endpoint.tls == "starttls":
+            if not session.has_extn("starttls"):
+                raise _Refused("tls_failed", "the mail server offers no STARTTLS: nothing was sent in the clear")
+            self._step("STARTTLS", *session.starttls(context=trusting(endpoint.ca_file)))
+            self._connection = session.sock
+            self._step("EHLO", *session.ehlo())
+        if endpoint.user:
+            session.login(endpoint.user, endpoint.password.get_secret_value())
+        return session
+
+    def _step(self, name: str, status: int, text: bytes, *, wanted: int = 2) -> None:
+        if status // 100 != wanted:
+            code = f"smtp_{status}" if 200 <= status <= 599 else "smtp_not_understood"
+            raise _Refused(code, f"the mail server answered {name} with {_shown(status, text)}: the mail was not sent")
+
+    def _what_happened(self, error: Exception) -> str:
+        """The kind of the failure only: a server's text may hold what it was sent, a password for example."""
+        if self._deadline.has_passed or isinstance(error, TimeoutError):
+            return f"no answer came in {self._deadline.seconds:g} s"
+        if isinstance(error, smtplib.SMTPAuthenticationError):
+            return f"the mail server refused user or password ({error.smtp_code})"
+        return f"the connection ended or made no sense ({type(error).__name__})"
+
+    def _receipt(self, status: int, text: bytes, message: Message, key: str) -> dict[str, Json]:
+        receipt: Mapping[str, Json] = {
+            "provider": "smtp",
+            "key": key,
+            "message_id": message_id(self._endpoint, key),
+            "status": status,
+            "said": self._without_secrets(text),
+            "body_sha256": message.body_sha256,
+        }
+        return dict(receipt)
+
+    def _without_secrets(self, text: bytes) -> str:
+        """The server's own words: most name their queue's id. Nothing when they hold what we logged in with."""
+        password = self._endpoint.password.get_secret_value().encode()
+        if password and any(secret in text for secret in (password, base64.b64encode(password).rstrip(b"="))):
+            return ""
+        return one_line(text.decode("utf-8", "surrogateescape"), limit=_MOST_KEPT)
+
+    def hang_up(self) -> None:
+        """QUIT, without waiting for its answer: what it says changes nothing."""
+        if self._session is not None and self._session.sock is not None:
+            with contextlib.suppress(OSError, smtplib.SMTPException, ValueError):
+                self._session.putcmd("QUIT")
+            self._session.close()
+        if self._connection is not None:
+            with contextlib.suppress(OSError):
+                self._connection.close()
+
+
+def _on_the_wire(made: EmailMessage) -> bytes:
+    """CRLF, dots doubled, without the line that ends it."""
+    content = made.as_bytes(policy=SMTP_POLICY.clone(max_line_length=_LONGEST_LINE))
+    stuffed = re.sub(rb"(?m)^\.", b"..", content)
+    return stuffed if stuffed.endswith(b"\r\n") else stuffed + b"\r\n"
+
+
+def _shown(status: int, text: bytes) -> str:
+    """The code and, where given, the enhanced one (RFC 3463); never the words."""
+    if not 200 <= status <= 599:
+        return "something that is no SMTP reply"
+    enhanced = _ENHANCED.match(text)
+    return f"{status} {enhanced[0].decode()}" if enhanced else str(status)
