@@ -1,0 +1,189 @@
+"""The judge: one finding for every slot of the look-back and for every open reservation. The first row that fits wins.
+
+What the ledger holds comes first: it alone knows what may have gone out. Then the calendar, then what a message needs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from guards.canonical import Json
+from guards.delivery.bodies import Body, NoBody, NoTemplate
+from guards.delivery.entry import Reservation
+from guards.delivery.evidence import EvidenceUnreadable
+from guards.delivery.message import differing, message_of, pins_of
+from guards.delivery.pins import Pins
+from guards.delivery.policy import DeliveryPolicy
+from guards.delivery.reservation import ReservationState
+from guards.delivery.schedule import Owed
+from guards.delivery.slot import Kind, Slot
+from guards.delivery.taken import Ruling, by_ledger
+from guards.delivery.verdict import DeliveryVerdict
+from guards.delivery.world import DeliveryWorld, rule_name
+from guards.finding import Finding
+from guards.text import one_line
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """`owed` is None for an open reservation that today's registry owes no more."""
+
+    slot: Slot
+    owed: Owed | None
+    ruling: Ruling
+    facts: Mapping[str, Json] = field(default_factory=dict)
+
+    def finding(self) -> Finding:
+        return Finding(subject=self.slot.key, verdict=self.ruling.verdict, note=self.ruling.note, facts=self.facts)
+
+
+def judge(world: DeliveryWorld, policy: DeliveryPolicy) -> tuple[Judged, ...]:
+    """By due time, then by slot; open reservations that are no longer owed come last."""
+    judged = [
+        Judged(owed.slot, owed, ruling, _facts(world, owed.slot, owed, ruling))
+        for owed in world.owed
+        if (ruling := _rule(world, policy, owed)) is not None
+    ]
+    owed_slots = {owed.slot for owed in world.owed}
+    strays = sorted(slot for slot in {*world.held, *world.altered} if slot not in owed_slots)
+    for slot in strays:
+        stray = _stray(world, slot)
+        if stray is not None:
+            judged.append(Judged(slot, None, stray, _facts(world, slot, None, stray)))
+    return tuple(judged)
+
+
+def _rule(world: DeliveryWorld, policy: DeliveryPolicy, owed: Owed) -> Ruling | None:
+    """None: closed before anybody promised it."""
+    held = world.held.get(owed.slot)
+    if ruling := by_ledger(world, owed.slot, held):
+        return ruling
+    if not owed.customer.enabled:
+        reserved = ", reserved and never sent" if held else ""
+        return Ruling(DeliveryVerdict.CUSTOMER_DISABLED, f"The customer is disabled in the registry{reserved}: nothing is sent.")
+    if world.now < owed.due_at:
+        return Ruling(DeliveryVerdict.NOT_YET, f"Due at {_local(owed, owed.due_at)}.")
+    arrived = _arrived(world, owed)
+    if arrived:
+        return Ruling(DeliveryVerdict.SUPPRESSED, arrived)
+    if world.now >= owed.closes_at:
+        return _closed(world, owed, held)
+    return _open(world, policy, owed, held)
+
+
+def _arrived(world: DeliveryWorld, owed: Owed) -> str:
+    """ "" or, of a reminder whose check-in is there, one sentence."""
+    if owed.kind is not Kind.REMINDER or isinstance(world.check_ins, EvidenceUnreadable):
+        return ""
+    found = world.check_ins.on(owed.customer.key, owed.local_date, owed.customer.zone)
+    if found is None:
+        return ""
+    return (
+        f"A check-in of {owed.local_date} arrived at {_local(owed, found.at)} ({one_line(found.source)}): no reminder is needed."
+    )
+
+
+def _closed(world: DeliveryWorld, owed: Owed, held: Reservation | None) -> Ruling | None:
+    closed = f"Its window closed at {_local(owed, owed.closes_at)}"
+    if held is not None:
+        return Ruling(DeliveryVerdict.MISSED, f"{closed}; it was reserved and never sent. It is not sent late.")
+    since = world.known_since.get(rule_name(owed))
+    if since is None or since >= owed.closes_at:
+        return None
+    return Ruling(DeliveryVerdict.MISSED, f"{closed} with nothing reserved. It is not sent late: tell the customer by hand.")
+
+
+def _open(world: DeliveryWorld, policy: DeliveryPolicy, owed: Owed, held: Reservation | None) -> Ruling:
+    if owed.kind is Kind.REMINDER and isinstance(world.check_ins, EvidenceUnreadable):
+        return Ruling(
+            DeliveryVerdict.EVIDENCE_UNREADABLE,
+            f"Whether the check-in is missing cannot be told: {world.check_ins.why}. No reminder is sent until it can.",
+        )
+    body = world.bodies.get(owed.slot, NoBody("its body was not looked for"))
+    if isinstance(body, NoTemplate):
+        return Ruling(DeliveryVerdict.TEMPLATE_UNAPPROVED, f"It is not sent: {body.why}.")
+    if isinstance(body, NoBody):
+        return Ruling(
+            DeliveryVerdict.BODY_MISSING, f"It is not sent: {body.why}. The window closes at {_local(owed, owed.closes_at)}."
+        )
+    wanted = wanted_pins(world, policy, owed, body)
+    if held is not None and held.pins.digest != wanted.digest:
+        return Ruling(
+            DeliveryVerdict.PIN_CONFLICT,
+            f"It is reserved, not sent, and since then there is another {differing(held.pins, wanted)}: nothing is sent. Put that back as it "
+            f"was until {_local(owed, owed.closes_at)}, or let it lapse and tell the customer by hand.",
+        )
+    again = "Reserved by a run that ended before it was granted: it goes on. " if held else ""
+    missing = world.endpoints[owed.customer.route].missing
+    if missing:
+        return Ruling(DeliveryVerdict.DUE, f"{again}It cannot be sent: {missing}.")
+    return Ruling(
+        DeliveryVerdict.DUE, f"{again}Due since {_local(owed, owed.due_at)}, until {_local(owed, owed.closes_at)}.", wanted
+    )
+
+
+def wanted_pins(world: DeliveryWorld, policy: DeliveryPolicy, owed: Owed, body: Body) -> Pins:
+    """What a reservation of this slot would be for now."""
+    return pins_of(
+        owed,
+        body,
+        registry_sha256=world.registry.digest,
+        config_sha256=world.endpoints[owed.customer.route].config_sha256,
+        may_fail_known=owed.kind.value in policy.known_failure_kinds,
+    )
+
+
+def _stray(world: DeliveryWorld, slot: Slot) -> Ruling | None:
+    """An open reservation that is not owed in the look-back. None for what another guard reserved, and for what is settled."""
+    held = world.held.get(slot)
+    if slot.kind == Kind.FEED or (held is not None and not (held.state.is_unresolved or held.state is ReservationState.PREPARED)):
+        return None
+    if ruling := by_ledger(world, slot, held):
+        return ruling
+    assert held is not None  # altered ones were ruled by the ledger
+    message = message_of(held.pins)
+    if message is not None and world.now >= message.closes_at:
+        return Ruling(
+            DeliveryVerdict.MISSED,
+            f"Its window closed at {message.closes_at:%Y-%m-%d %H:%M} UTC; it was reserved and never sent.",
+        )
+    return Ruling(
+        DeliveryVerdict.PIN_CONFLICT,
+        "It is reserved, not sent, and today's registry does not owe it: nothing is sent. Put the registry back, or let it lapse.",
+    )
+
+
+def _facts(world: DeliveryWorld, slot: Slot, owed: Owed | None, ruling: Ruling) -> dict[str, Json]:
+    """For the findings table. Volatile ones included; bodies only as their digest and size."""
+    facts: dict[str, Json] = {"customer": slot.customer, "period": slot.period, "kind": slot.kind}
+    if owed is not None:
+        facts |= {
+            "display_name": owed.customer.display_name,
+            "zone": owed.customer.zone,
+            "local_date": owed.local_date.isoformat(),
+            "due_at": owed.due_at.isoformat(),
+            "closes_at": owed.closes_at.isoformat(),
+            **owed.customer.route.as_json(),
+        }
+        body = world.bodies.get(slot)
+        if isinstance(body, Body):
+            facts |= {"body_sha256": body.sha256, "size_bytes": body.size_bytes, "template": body.template}
+    held = world.held.get(slot)
+    if held is not None:
+        facts |= {
+            "state": held.state.value,
+            "attempt": held.attempt,
+            "reservation": held.reservation_id,
+            "since": held.changed_at.isoformat(),
+        }
+    if ruling.verdict is DeliveryVerdict.DUE:
+        facts["standing_approval"] = any(
+            one.watch == world.watch and one.is_live(world.now) and one.names(slot) for one in world.standing
+        )
+    return facts
+
+
+def _local(owed: Owed, moment: datetime) -> str:
+    """On the customer's own clock, which is the one that the registry speaks."""
+    return f"{moment.astimezone(ZoneInfo(owed.customer.zone)):%Y-%m-%d %H:%M} {owed.customer.zone}"

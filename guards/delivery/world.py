@@ -1,0 +1,57 @@
+"""The facts of one delivery watch at one moment: what is owed, what the ledger holds, what would be sent, and what has checked in.
+
+Made by `resources/delivery` from the real files and stores, judged by `guards.delivery.judge`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from guards.delivery.bodies import Body, NoBody, NoTemplate
+from guards.delivery.entry import Reservation
+from guards.delivery.evidence import CheckIns, EvidenceUnreadable
+from guards.delivery.registry import Registry, Route
+from guards.delivery.schedule import Owed
+from guards.delivery.slot import Slot
+from guards.delivery.standing import StandingApproval
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """What the settings have for a route. `config_sha256` is over where it leads and nothing secret; `missing` is "" or why nothing can
+    be sent there, as one sentence without its full stop."""
+
+    config_sha256: str = ""
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryWorld:
+    """One observation. `owed` holds every slot of the look-back, sorted; the mappings what was asked about."""
+
+    watch: str
+    now: datetime
+    """The ledger's clock, or the moment that a report was asked about."""
+    registry: Registry
+    owed: tuple[Owed, ...]
+    held: Mapping[Slot, Reservation] = field(default_factory=dict)
+    """Latest attempts, of owed slots and of every slot whose attempt is open."""
+    altered: Mapping[Slot, str] = field(default_factory=dict)
+    """Slots whose record in the ledger is not what its chain says, and why. Nothing is sent for them, and others go on."""
+    bodies: Mapping[Slot, Body | NoBody | NoTemplate] = field(default_factory=dict)
+    endpoints: Mapping[Route, Endpoint] = field(default_factory=dict)
+    check_ins: CheckIns | EvidenceUnreadable = field(default_factory=lambda: EvidenceUnreadable("no check-ins were read"))
+    known_since: Mapping[str, datetime] = field(default_factory=dict)
+    """By `rule_name`: when we first saw that this is owed. What closed before was never promised."""
+    sightings: Mapping[Slot, str] = field(default_factory=dict)
+    """What the providers said about messages in doubt: one sentence each, without its full stop."""
+    standing: tuple[StandingApproval, ...] = ()
+    incomplete: str = ""
+    """ "" or one sentence: while it stands, nothing may become a target."""
+    is_hypothetical: bool = False
+    """Asked about another moment than now: shows what would be due, and is never a plan."""
+
+
+def rule_name(owed: Owed) -> str:
+    """Under which its first sighting is remembered."""
+    return f"{owed.customer.key}:{owed.kind.value}"
