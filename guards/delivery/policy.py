@@ -5,7 +5,6 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from guards.canonical import Json
-from guards.delivery.registry import SlotIdentity
 
 MessageKind = Literal["daily", "weekly", "monthly", "cutoff", "reminder"]
 
@@ -23,11 +22,6 @@ class DeliveryPolicy(BaseModel):
         description="Kinds of which a provider's proven no is believed: a person may then allow another attempt. "
         "For the others every failure is doubt.",
         max_length=5,
-    )
-    slot_identity: Literal["period", "day"] = Field(
-        default="period",
-        description="What names a slot: its period (date, ISO week, month), so that moving a weekday never opens a second slot; "
-        "or day, one slot per due date, for ledgers that have always used it.",
     )
     only_standing: bool = Field(
         default=False, description="Plan only what a live standing approval covers; the rest is reported and waits."
@@ -54,10 +48,6 @@ class DeliveryPolicy(BaseModel):
     @classmethod
     def _in_one_order(cls, value: tuple[MessageKind, ...]) -> tuple[MessageKind, ...]:
         return tuple(sorted(set(value)))
-
-    @property
-    def identity(self) -> SlotIdentity:
-        return SlotIdentity(self.slot_identity)
 
     def as_json(self) -> dict[str, Json]:
         """Canonical: part of the plan digest."""

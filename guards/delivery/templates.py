@@ -19,10 +19,10 @@ from typing import Final
 
 from guards.delivery.bodies import Body, NoBody, NoTemplate, body_of
 from guards.delivery.marked_yaml import Meant, Node, Problem, Problems, Scalar, Table, TooManyProblems, read_yaml
+from guards.delivery.registry import TEMPLATE_ID
 from guards.text import one_line
 
 VARIABLES: Final = ("customer_key", "display_name", "period", "local_date")
-_ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,55}-v[1-9][0-9]{0,5}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _MARK: Final = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 _LONGEST_NAME: Final = 120
@@ -32,7 +32,7 @@ _NOTHING: Final = Scalar(0, 0, "", Meant.TEXT)
 
 def is_template_id(text: str) -> bool:
     """`<name>-v<number>`: the version is part of the id, so that changing a text makes another template."""
-    return _ID.fullmatch(text) is not None
+    return TEMPLATE_ID.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
