@@ -10,11 +10,8 @@ from guards.delivery.reservation import ReservationState as S
 from tests.ledgers.builders import RECEIPT, code, feed, imagined, reserved, told
 from tests.ledgers.children import SLOTS, Child, together
 
-
-@pytest.fixture(autouse=True)
-def _between_processes(world):
-    if world.kind == "memory":
-        pytest.skip("the model lives in one process")
+pytestmark = pytest.mark.parametrize("world", ["file", "postgres"], indirect=True)
+"""The model lives in one process."""
 
 
 def test_one_of_six_processes_may_send(world, ledger):

@@ -1,0 +1,132 @@
+"""Records, in order, every call of the file store that changes the disk, and every sync: what a crash may take back is not synced.
+
+recorder = Recorder()
+ledger = FileLedger.open(root, disk=recording(recorder))
+recorder.steps                       # so far
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from resources.ledger.file.disk import Disk, File
+
+Call = Literal[
+    "make_directory", "create", "append", "overwrite", "truncate", "sync", "sync_directory", "link", "rename", "unlink"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`file` numbers the open file that a call by descriptor is about: the number of the step that created it, or its path."""
+
+    call: Call
+    path: str = ""
+    target: str = ""
+    data: bytes = b""
+    offset: int = 0
+    file: int = -1
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.names: dict[str, int] = {}
+        """Path to the number of the file there: a rename or a link takes the number with it."""
+
+    def take(self, step: Step) -> int:
+        self.steps.append(step)
+        return len(self.steps) - 1
+
+
+class RecordingDisk(Disk):
+    recorder: Recorder
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._numbers: dict[int, int] = {}
+
+    def make_directory(self, path: str) -> None:
+        super().make_directory(path)
+        self.recorder.take(Step("make_directory", path))
+
+    def create(self, path: str) -> File:
+        file = super().create(path)
+        number = self.recorder.take(Step("create", path, file=len(self.recorder.steps)))
+        self.recorder.names[path] = self._numbers[file.descriptor] = number
+        return file
+
+    def append(self, file: File, data: bytes) -> int:
+        taken = super().append(file, data)
+        self.recorder.take(Step("append", file.path, data=bytes(data[:taken]), file=self._numbers[file.descriptor]))
+        return taken
+
+    def overwrite(self, file: File, offset: int, data: bytes) -> int:
+        taken = super().overwrite(file, offset, data)
+        self.recorder.take(
+            Step("overwrite", file.path, data=bytes(data[:taken]), offset=offset, file=self._numbers[file.descriptor])
+        )
+        return taken
+
+    def truncate(self, file: File, size: int) -> None:
+        super().truncate(file, size)
+        self.recorder.take(Step("truncate", file.path, offset=size, file=self._numbers[file.descriptor]))
+
+    def sync(self, file: File) -> None:
+        super().sync(file)
+        self.recorder.take(Step("sync", file.path, file=self._numbers[file.descriptor]))
+
+    def sync_directory(self, path: str = ".") -> None:
+        super().sync_directory(path)
+        self.recorder.take(Step("sync_directory", path))
+
+    def link(self, source: str, target: str) -> None:
+        super().link(source, target)
+        self.recorder.take(Step("link", source, target))
+        self.recorder.names[target] = self.recorder.names[source]
+
+    def rename(self, source: str, target: str) -> None:
+        super().rename(source, target)
+        self.recorder.take(Step("rename", source, target))
+        if source in self.recorder.names:
+            self.recorder.names[target] = self.recorder.names.pop(source)
+
+    def unlink(self, path: str) -> None:
+        super().unlink(path)
+        self.recorder.take(Step("unlink", path))
+        self.recorder.names.pop(path, None)
+
+    def open_append(self, path: str) -> File:
+        return self._known(super().open_append(path))
+
+    def open_fixed(self, path: str) -> File:
+        return self._known(super().open_fixed(path))
+
+    def open_read(self, path: str) -> File:
+        return self._known(super().open_read(path))
+
+    def _known(self, file: File) -> File:
+        self._numbers[file.descriptor] = self.recorder.names[file.path]
+        return file
+
+
+class NeverSyncs(RecordingDisk):
+    """A broken disk, for the test of the model itself: files are not synced."""
+
+    def sync(self, file: File) -> None:
+        pass
+
+
+class NeverSyncsDirectories(RecordingDisk):
+    def sync_directory(self, path: str = ".") -> None:
+        pass
+
+
+def recording(recorder: Recorder, kind: type[RecordingDisk] = RecordingDisk) -> Callable[[Path], RecordingDisk]:
+    def made(root: Path) -> RecordingDisk:
+        disk = kind(root)
+        disk.recorder = recorder
+        return disk
+
+    return made
