@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from guards.canonical import Json, canonical_json
+from guards.delivery.nesting import MOST_NESTED, is_too_deep
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -59,6 +60,8 @@ class Pins:
         for name, value in self.authority.items():
             if not (value.isascii() and value.isdigit() and len(value) <= 18 if name in _NUMBERS else _DIGEST.fullmatch(value)):
                 raise NotPins(f"authority {name} is not {'a whole number' if name in _NUMBERS else '64 hex digits'}")
+        if is_too_deep(self.facts):
+            raise NotPins(f"pins are nested {MOST_NESTED} deep at most")
         spelt = canonical_json(self.as_json())
         if len(spelt) > MOST_BYTES:
             raise NotPins(f"pins take {MOST_BYTES} bytes at most")

@@ -11,6 +11,7 @@ from typing import Final
 
 from guards.canonical import Json, canonical_json
 from guards.delivery.entry import Entry, Event, Reservation, may_be_replaced
+from guards.delivery.nesting import MOST_NESTED, is_too_deep
 from guards.delivery.outcome import LONGEST_NOTE, Approval, Outcome, Reason, is_holder
 from guards.delivery.pins import Pins
 from guards.delivery.refusal import LedgerCode, LedgerRefused
@@ -323,5 +324,7 @@ def _unacceptable(outcome: Outcome) -> str:
 def _unacceptable_evidence(evidence: Mapping[str, Json]) -> str:
     if not evidence:
         return "evidence is needed, and there is none"
+    if is_too_deep(evidence):
+        return f"evidence is nested {MOST_NESTED} deep at most"
     size = len(canonical_json(dict(evidence)))
     return f"evidence takes {MOST_EVIDENCE_BYTES} bytes at most, this has {size}" if size > MOST_EVIDENCE_BYTES else ""
