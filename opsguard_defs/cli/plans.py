@@ -95,7 +95,7 @@ def _show(plan: "StoredPlan", decisions: "tuple[Decision, ...]") -> None:
     )
     if plan.targets:
         rows = [
-            (words.subject_of(t), t.get("action", ""), f"{int(t.get('size_bytes') or 0):,}", t.get("sha256", ""))
+            (words.subject_of(t), t.get("action", ""), f"{int(t.get('size_bytes') or 0):,}", words.sha256_of(t))
             for t in plan.targets
         ]
         table(("target", "action", "bytes", "sha256"), rows, right=("bytes",))

@@ -31,7 +31,12 @@ def utc(at: datetime | None) -> str:
 
 
 def subject_of(target: Mapping[str, Any]) -> str:
-    return str(target.get("subject") or target.get("name") or "")
+    return str(target.get("subject") or target.get("name") or target.get("slot") or "")
+
+
+def sha256_of(target: Mapping[str, Any]) -> str:
+    """Of the bytes that it would write."""
+    return str(target.get("sha256") or target.get("body_sha256") or "")
 
 
 def size_of(target: Mapping[str, Any]) -> int:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationInfo, field_validator, model_validator
 
 from guards.delivery.policy import DeliveryPolicy
+from guards.delivery.registry import Provider
 from opsguard_defs.settings.cron import check_cron
 from opsguard_defs.settings.delivery_tables import CheckInsTable, SlackTable, SmtpTable, WebhookTable, under
 from opsguard_defs.settings.fields import File, WatchName, read_path
@@ -14,7 +15,7 @@ from opsguard_defs.settings.owners import Owners
 from opsguard_defs.settings.secrets import SecretKey, secret_variable
 from resources.delivery.route import DeliveryRoute
 from resources.errors import ConfigurationError
-from resources.providers.settings import ProviderSettings, is_name
+from resources.providers.settings import ProviderSettings, is_address
 
 EVERY_TEN_MINUTES = "*/10 * * * *"
 
@@ -69,7 +70,7 @@ class DeliveryWatch(BaseModel):
     @field_validator("webhooks")
     @classmethod
     def _names(cls, value: dict[str, WebhookTable]) -> dict[str, WebhookTable]:
-        if not all(is_name(name) for name in value):
+        if not all(is_address(Provider.WEBHOOK, name) for name in value):
             raise ValueError("a webhook's name is 1 to 64 of a-z, 0-9, dash and underscore, beginning with a letter or digit")
         return value
 
