@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guards.canonical import Json, canonical_json
+from guards.delivery.registry import Provider as Named
 from guards.text import one_line
 from resources.ledger.file.disk import PRIVATE_DIRECTORY, Disk, File
 from resources.providers.interface import (
@@ -33,7 +34,7 @@ from resources.providers.interface import (
     Sighting,
     unfit,
 )
-from resources.providers.settings import is_name
+from resources.providers.settings import is_address
 
 VERSION: Final = 1
 MOST_FILE_BYTES: Final = 256 * 1024
@@ -213,7 +214,7 @@ def _all(disk: Disk, file: File) -> bytes:
 
 
 def _bad_destination(message: Message) -> Rejected | None:
-    if is_name(message.destination):
+    if is_address(Named.FILE, message.destination):
         return None
     return Rejected(
         "invalid_destination",

@@ -23,6 +23,8 @@ from guards.canonical import Json
 MOST_BODY_BYTES: Final = 32 * 1024
 LONGEST_SUBJECT: Final = 200
 LONGEST_DISPLAY: Final = 200
+_JOINERS: Final = str.maketrans("", "", "\u200c\u200d")
+"""Letters of Persian and Indic names are told apart by them; they are not printable to Python."""
 _KEY: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -133,6 +135,6 @@ def unfit(message: Message, key: str) -> Rejected | None:
         ("subject", message.subject, LONGEST_SUBJECT),
         ("display name", message.display, LONGEST_DISPLAY),
     ):
-        if len(line) > longest or not line.isprintable():
+        if len(line) > longest or not line.translate(_JOINERS).isprintable():
             return Rejected(f"invalid_{name.split(' ')[0]}", f"a {name} is one printable line of {longest} characters at most")
     return None

@@ -13,22 +13,21 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import SecretStr
 
+from guards.delivery.registry import Provider
+from guards.delivery.registry_fields import ADDRESSES
 from resources.providers.patience import LONGEST_SECONDS, SLACK_SECONDS, SMTP_SECONDS, WEBHOOK_SECONDS
 
 REJECTING_STATUSES: Final = frozenset({400, 401, 403, 404, 405, 410, 413, 415, 422})
 """Answers that an endpoint gives instead of taking a message. Left out, since each is also said after the message was passed on or
 taken: 408 and 5xx (by what stands before it), 409 (a key that was used), 425 and 429 (by some that queue). See docs/providers.md."""
 _NO_SECRET: Final = SecretStr("")
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-ADDRESS: Final = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,188}[A-Za-z0-9])?")
-"""A mail address that no header and no SMTP command can read as two: ASCII, no quotes, no blanks."""
 
 
-def is_name(name: str) -> bool:
-    """A webhook's or a directory's: 1 to 64 of a-z, 0-9, dash and underscore. Never a path."""
-    return _NAME.fullmatch(name) is not None
+def is_address(provider: Provider, address: str) -> bool:
+    """The registry's own grammar of a route's address: what it refuses there is not sent to from anywhere."""
+    return ADDRESSES[provider].form.fullmatch(address) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class SmtpEndpoint:
             raise ValueError('smtp tls is "implicit" (port 465), "starttls" (587) or "none"')
         if not 0 <= self.port <= 65535:
             raise ValueError("smtp port is 1 to 65535, or 0 for the usual one")
-        if not ADDRESS.fullmatch(self.sender):
+        if not is_address(Provider.SMTP, self.sender):
             raise ValueError("smtp sender is one plain mail address: name@example.com")
         if self.message_id_domain and not _HOST.fullmatch(self.message_id_domain):
             raise ValueError("smtp message_id_domain is a domain name")
@@ -145,7 +144,7 @@ class ProviderSettings:
 
     def __post_init__(self) -> None:
         for name in self.webhooks:
-            if not is_name(name):
+            if not is_address(Provider.WEBHOOK, name):
                 raise ValueError(
                     "a webhook's name is 1 to 64 of a-z, 0-9, dash and underscore, and begins with a letter or digit"
                 )

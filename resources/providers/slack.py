@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from guards.canonical import Json
+from guards.delivery.registry import Provider as Named
 from resources.providers.interface import (
     Accepted,
     Ambiguous,
@@ -24,7 +25,7 @@ from resources.providers.interface import (
     unfit,
 )
 from resources.providers.patience import CONNECT_SECONDS, SLACK_LOOKUP_SECONDS, within
-from resources.providers.settings import REJECTING_STATUSES, SlackEndpoint
+from resources.providers.settings import REJECTING_STATUSES, SlackEndpoint, is_address
 from resources.slack.answer import Absent, Posted
 from resources.slack.answer import Ambiguous as Doubted
 from resources.slack.answer import Rejected as Refused
@@ -37,7 +38,6 @@ MOST_CHARACTERS: Final = 40_000
 """Slack cuts longer texts off (chat.postMessage, "text")."""
 CLOCKS_APART: Final = timedelta(minutes=10)
 """Slack's clock stamps messages, ours asks: the window of a look-up is this much wider on both sides."""
-_CHANNEL: Final = re.compile(r"[CGD][A-Z0-9]{2,20}")
 _BY_STATUS: Final = re.compile(r"http_([0-9]{3})")
 _OF_A_GATEWAY: Final = frozenset({"service_unavailable"})
 """An alert is tried again after it; a 503 can also be said when the message was passed on and the answer lost."""
@@ -134,7 +134,7 @@ def is_timestamp(ts: str) -> bool:
 
 
 def _bad_channel(message: Message) -> Rejected | None:
-    if _CHANNEL.fullmatch(message.destination):
+    if is_address(Named.SLACK, message.destination):
         return None
     return Rejected(
         "invalid_destination", "a destination of the Slack provider is a channel's id (C0123456): a name can be given to another"

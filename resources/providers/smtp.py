@@ -20,6 +20,7 @@ from email.utils import format_datetime
 from typing import Final
 
 from guards.canonical import Json
+from guards.delivery.registry import Provider as Named
 from guards.text import one_line
 from resources.providers.dialling import NotConnected, dial, secured, trusting
 from resources.providers.interface import (
@@ -34,7 +35,7 @@ from resources.providers.interface import (
     unfit,
 )
 from resources.providers.patience import Deadline
-from resources.providers.settings import ADDRESS, SmtpEndpoint
+from resources.providers.settings import SmtpEndpoint, is_address
 
 KEY_HEADER: Final = "X-OpsGuard-Reservation"
 """Some services put a Message-ID of their own in place of ours; this header stays."""
@@ -60,7 +61,7 @@ class SmtpProvider:
     def send(self, message: Message, *, key: str) -> Answer:
         if refused := unfit(message, key):
             return refused
-        if not ADDRESS.fullmatch(message.destination):
+        if not is_address(Named.SMTP, message.destination):
             return Rejected("invalid_destination", "a destination of the mail provider is one plain mail address")
         with Deadline(self.endpoint.timeout_seconds) as deadline:
             call = _Call(self.endpoint, deadline)
@@ -70,6 +71,8 @@ class SmtpProvider:
                 call.hang_up()
 
     def lookup(self, key: str, *, message: Message, since: datetime, until: datetime) -> Sighting:
+        if refused := unfit(message, key):
+            return CannotTell(refused.why)
         return CannotTell(
             f"SMTP has no look-up: search the log of {self.endpoint.host}, or the recipient's mailbox, for {message_id(self.endpoint, key)}"
         )
