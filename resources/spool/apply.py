@@ -22,11 +22,11 @@ from guards.spool.policy import SpoolPolicy
 from guards.spool.ruling import SpoolAction
 from guards.spool.world import SpoolWorld
 from resources.progress import Progress, silent
+from resources.pulse import Pulse
 from resources.spool.archive import archive_proven, due_for_archive
 from resources.spool.deliver import deliver
 from resources.spool.observe import reobserve
 from resources.spool.plans import restored, spool_targets
-from resources.spool.pulse import Pulse
 from resources.spool.route import SpoolRoute
 from resources.spool.sent import Archived, Outcome, Sent, sent_of
 from resources.spool.sessions import WriterSessions

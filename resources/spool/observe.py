@@ -16,8 +16,8 @@ from resources.errors import NotObserved, Transient
 from resources.file_servers.connect import PATIENCE, Patience
 from resources.file_servers.interface import Reader
 from resources.progress import Progress, silent
+from resources.pulse import nothing_moves
 from resources.spool.memory import attempts
-from resources.spool.pulse import nothing_moves
 from resources.spool.sides import OpenSides
 from resources.state import StateStore
 

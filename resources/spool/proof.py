@@ -8,8 +8,8 @@ from guards.canonical import Json
 from guards.spool.listing import Entry
 from resources.file_servers.connect import PATIENCE, Patience
 from resources.file_servers.interface import Reader
+from resources.pulse import nothing_moves
 from resources.spool.observe import hash_of
-from resources.spool.pulse import nothing_moves
 
 
 class ProvenBy(StrEnum):

@@ -12,8 +12,8 @@ from guards.spool.policy import SpoolPolicy
 from resources.file_servers.connect import PATIENCE, Patience
 from resources.file_servers.interface import Writer
 from resources.progress import Progress, silent
+from resources.pulse import Pulse
 from resources.spool.observe import MEGABYTE
-from resources.spool.pulse import Pulse
 from resources.spool.relay import HashingRelay
 from resources.spool.route import SpoolRoute
 from resources.spool.sessions import WriterSessions
