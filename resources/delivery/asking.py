@@ -1,0 +1,86 @@
+"""Asking providers about messages in doubt. Looking changes nothing anywhere; what they answer is evidence, or a note for a person."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final, assert_never
+
+from guards.canonical import Json
+from guards.delivery.entry import Reservation
+from guards.delivery.message import PinnedMessage, message_of
+from guards.delivery.registry import Provider
+from guards.delivery.slot import Slot
+from resources.providers.interface import CannotTell, Found, Message, NotFound, Sighting
+from resources.providers.interface import Provider as Opened
+
+logger = logging.getLogger(__name__)
+
+MOST_ASKED: Final = 50
+"""Per look. Each may take 20 s at a provider that hangs; whoever could not tell is not asked again in the same look."""
+CLOCK_SLACK: Final = timedelta(minutes=10)
+"""Between the ledger's clock and a provider's."""
+
+
+def message_for(pinned: PinnedMessage) -> Message:
+    return Message(destination=pinned.route.address, body=pinned.body, subject=pinned.subject, display=pinned.display)
+
+
+def sighting_of(held: Reservation, providers: Mapping[Provider, Opened], *, now: datetime) -> Sighting:
+    """Never raises for what a provider can do: what it does wrong proves nothing."""
+    pinned = message_of(held.pins)
+    if pinned is None:
+        return CannotTell("its pins are not those of a message")
+    provider = providers.get(pinned.route.provider)
+    if provider is None:
+        return CannotTell(f"the settings have no {pinned.route.provider} now")
+    try:
+        return provider.lookup(
+            held.reservation_id, message=message_for(pinned), since=held.opened_at - CLOCK_SLACK, until=now + CLOCK_SLACK
+        )
+    except Exception as error:
+        logger.exception("looking for %s", held.slot.key)
+        return CannotTell(f"looking failed with {type(error).__name__}")
+
+
+def ask_about(doubtful: Iterable[Reservation], providers: Mapping[Provider, Opened], *, now: datetime) -> dict[Slot, str]:
+    """One sentence per message in doubt, without its full stop. Bounded; those not asked about are left out."""
+    said: dict[Slot, str] = {}
+    silent: set[str] = set()
+    for held in doubtful:
+        pinned = message_of(held.pins)
+        if pinned is None or pinned.route.provider in silent:
+            continue
+        if len(said) == MOST_ASKED:
+            break
+        sighting = sighting_of(held, providers, now=now)
+        if isinstance(sighting, CannotTell):
+            silent.add(pinned.route.provider)
+        said[held.slot] = words(sighting, pinned.route.provider)
+    return said
+
+
+def words(sighting: Sighting, provider: Provider) -> str:
+    match sighting:
+        case Found():
+            return f"{provider} holds it: recovery will settle it as sent"
+        case NotFound(searched):
+            return (
+                f"{provider} was asked for its key and does not show it ({searched}), which does not prove that it never arrived"
+            )
+        case CannotTell(why):
+            return f"{provider} cannot tell: {why}"
+        case _:
+            assert_never(sighting)
+
+
+def receipt_for(held: Reservation, said: Mapping[str, Json]) -> dict[str, Json]:
+    """What the provider said, with the key and body that it is about: what `every_delivered_has_a_receipt` compares."""
+    pinned = message_of(held.pins)
+    assert pinned is not None  # it was sent from these pins
+    return {
+        **said,
+        "key": held.reservation_id,
+        "provider": pinned.route.provider.value,
+        "body_sha256": pinned.body_sha256,
+        "destination_sha256": pinned.destination_sha256,
+    }

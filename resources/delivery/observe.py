@@ -1,0 +1,158 @@
+"""Everything that a report, or one message right before its call, has to know: in one look, complete or refused. Reads only.
+
+The clock is the ledger's: what a window is judged by here is what `reserve` will judge it by.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from guards.canonical import Json
+from guards.delivery.bodies import Body
+from guards.delivery.entry import Reservation
+from guards.delivery.evidence import CheckIns, EvidenceUnreadable
+from guards.delivery.judge import wanted_pins
+from guards.delivery.message import message_of
+from guards.delivery.pins import Pins
+from guards.delivery.policy import DeliveryPolicy
+from guards.delivery.registry import Provider, Registry
+from guards.delivery.reservation import ReservationState
+from guards.delivery.schedule import Owed, owed
+from guards.delivery.slot import Kind, Slot
+from guards.delivery.world import DeliveryWorld, rule_name
+from resources.delivery.asking import ask_about
+from resources.delivery.bodies import bodies_of
+from resources.delivery.endpoints import endpoints_of
+from resources.delivery.evidence import Evidence
+from resources.delivery.ledger import holdings_of, open_reservations
+from resources.delivery.registry import RegistryFile
+from resources.delivery.route import DeliveryRoute
+from resources.ledger.interface import Ledger
+from resources.progress import Progress, silent
+from resources.providers.interface import Provider as Opened
+from resources.state import StateStore
+
+EVIDENCE_REACH: Final = timedelta(days=3)
+"""A local date begins up to a day before it does in UTC, and a reminder's window is within its date."""
+
+
+class Observer:
+    """One watch, seen as often as needed. Files are read at every look; what they say is parsed again only when their bytes changed."""
+
+    def __init__(
+        self,
+        route: DeliveryRoute,
+        state: StateStore,
+        ledger: Ledger,
+        *,
+        policy: DeliveryPolicy,
+        progress: Progress = silent,
+    ) -> None:
+        self.route = route
+        self.policy = policy
+        self._state = state
+        self._ledger = ledger
+        self._progress = progress
+        self._registry = RegistryFile(route.registry)
+        self._evidence = Evidence(route.check_ins)
+
+    def world(self, *, at: datetime | None = None, providers: Mapping[Provider, Opened] | None = None) -> DeliveryWorld:
+        """All of the look-back, as of now or (never to be sent) as of `at`. With `providers`, they are asked about messages in doubt.
+
+        Raises `ConfigurationError` for a registry that cannot be used, `Unreachable` and its kinds for a store that cannot be read.
+        """
+        self._progress("reading the registry", 0, 4)
+        registry = self._registry.read()
+        real = self._ledger.now()
+        now = at or real
+        slots = owed(
+            registry,
+            since=now - timedelta(days=self.policy.look_back_days),
+            until=now + timedelta(hours=self.policy.look_ahead_hours),
+        )
+        self._progress("reading the ledger", 1, 4)
+        held = holdings_of(self._ledger, [one.slot for one in slots])
+        opened = open_reservations(self._ledger, known=held.latest.values())
+        self._progress("reading bodies and check-ins", 2, 4)
+        latest = {**opened, **held.latest}
+        world = replace(
+            self._seen(registry, now, slots, latest, held.altered),
+            known_since=self._state.first_seen("delivery", self.route.name, {rule_name(one) for one in slots}),
+            is_hypothetical=at is not None and at != real,
+        )
+        self._progress("asking about what is in doubt", 3, 4)
+        if not providers:
+            return world
+        return replace(world, sightings=ask_about(_in_doubt(latest), providers, now=now))
+
+    def of(self, slots: Collection[Slot]) -> DeliveryWorld:
+        """The same, now, about these slots alone."""
+        registry = self._registry.read()
+        now = self._ledger.now()
+        wanted = set(slots)
+        theirs = {slot.customer for slot in wanted}
+        narrowed = Registry(
+            digest=registry.digest,
+            zone=registry.zone,
+            customers={key: customer for key, customer in registry.customers.items() if key in theirs},
+            slot_identity=registry.slot_identity,
+        )
+        found = tuple(one for one in owed(narrowed, since=now, until=now) if one.slot in wanted)
+        held = holdings_of(self._ledger, wanted)
+        return self._seen(registry, now, found, held.latest, held.altered)
+
+    def check_ins(self, now: datetime) -> CheckIns | EvidenceUnreadable:
+        return self._evidence.read(since=now - timedelta(days=self.policy.look_back_days) - EVIDENCE_REACH)
+
+    def _seen(
+        self,
+        registry: Registry,
+        now: datetime,
+        slots: tuple[Owed, ...],
+        latest: Mapping[Slot, Reservation],
+        altered: Mapping[Slot, str],
+    ) -> DeliveryWorld:
+        due = [one for one in slots if one.is_due(now) and one.customer.enabled]
+        reminders = any(one.kind is Kind.REMINDER and one.due_at <= now for one in slots)
+        routes = {customer.route for customer in {one.customer.key: one.customer for one in slots}.values()}
+        return DeliveryWorld(
+            watch=self.route.name,
+            now=now,
+            registry=registry,
+            owed=slots,
+            held=latest,
+            altered=altered,
+            bodies=bodies_of(due, templates=self.route.templates, outbox=self.route.outbox),
+            endpoints=endpoints_of(routes, self.route.providers),
+            check_ins=self.check_ins(now) if reminders else CheckIns(),
+            standing=tuple(self._state.standing.live(self.route.name)),
+        )
+
+
+def scope_of(route: DeliveryRoute, ledger: Ledger, registry: Registry) -> dict[str, Json]:
+    """Where the plan holds: part of its digest, compared again when it is applied."""
+    return {
+        "registry": route.registry.name,
+        "registry_sha256": registry.digest,
+        "ledger": ledger.health().store,
+        "templates": str(route.templates),
+        "outbox": str(route.outbox),
+    }
+
+
+def current_pins(route: DeliveryRoute, state: StateStore, ledger: Ledger, slot: Slot) -> Pins | None:
+    """What a reservation of this slot would be for now; None when it is not owed now, or has no body."""
+    observer = Observer(route, state, ledger, policy=route.policy)
+    world = observer.of([slot])
+    body = world.bodies.get(slot)
+    one = next((each for each in world.owed if each.slot == slot), None)
+    if one is None or not isinstance(body, Body):
+        return None
+    return wanted_pins(world, route.policy, one, body)
+
+
+def _in_doubt(latest: Mapping[Slot, Reservation]) -> list[Reservation]:
+    return [
+        held for _, held in sorted(latest.items()) if held.state is ReservationState.UNKNOWN and message_of(held.pins) is not None
+    ]

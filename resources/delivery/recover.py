@@ -1,0 +1,128 @@
+"""Recovery: what a run left in the middle is ended, and what evidence can settle is settled. It never sends, and never resolves as not
+sent: that a provider does not show a message proves nothing."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from guards.delivery.entry import Reservation
+from guards.delivery.message import message_of
+from guards.delivery.outcome import Reason
+from guards.delivery.refusal import LedgerRefused
+from guards.delivery.registry import Provider
+from guards.delivery.reservation import ReservationState
+from guards.delivery.slot import Kind, Slot
+from resources.delivery.asking import MOST_ASKED, receipt_for, sighting_of, words
+from resources.delivery.ledger import open_reservations
+from resources.delivery.route import DeliveryRoute
+from resources.ledger.interface import Ledger
+from resources.providers.interface import CannotTell, Found
+from resources.providers.interface import Provider as Opened
+from resources.pulse import nothing_moves
+from resources.state import StateStore
+
+logger = logging.getLogger(__name__)
+
+
+class Recovery(StrEnum):
+    EXPIRED = "expired"
+    """`sending` with its holder gone became `unknown`."""
+    FOUND = "found"
+    """The provider holds it: settled as sent."""
+    LAPSED = "lapsed"
+    """Reserved, never granted, and its window is over: given up."""
+    IN_DOUBT = "in_doubt"
+    """Asked about, and still nobody can tell."""
+    REFUSED = "refused"
+    """The ledger did not take what was found: a person has to look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """`message` is one sentence for the operator."""
+
+    slot: Slot
+    what: Recovery
+    message: str
+
+    @property
+    def changed(self) -> bool:
+        return self.what in (Recovery.EXPIRED, Recovery.FOUND, Recovery.LAPSED)
+
+
+def recover(
+    route: DeliveryRoute,
+    state: StateStore,
+    ledger: Ledger,
+    providers: Mapping[Provider, Opened],
+    *,
+    moved: Callable[[], None] = nothing_moves,
+) -> tuple[Recovered, ...]:
+    """Of every open message in the ledger, in slot order. Live calls are left alone. Harmless to repeat, and for two at once.
+    `moved` is called with every message."""
+    done: list[Recovered] = []
+    doubtful: list[Reservation] = []
+    for held in [each for _, each in sorted(open_reservations(ledger).items()) if each.slot.kind != Kind.FEED]:
+        moved()
+        match held.state:
+            case ReservationState.PREPARED:
+                done += _lapse(ledger, held)
+            case ReservationState.SENDING if not held.is_live:
+                expired = _expire(ledger, held, done)
+                doubtful += [expired] if expired else []
+            case ReservationState.UNKNOWN:
+                doubtful.append(held)
+            case _:
+                pass
+    done += _ask(ledger, doubtful, providers, moved)
+    for one in done:
+        logger.info("%s of %s: %s: %s", route.name, one.slot.key, one.what.value, one.message)
+    return tuple(done)
+
+
+def _expire(ledger: Ledger, held: Reservation, done: list[Recovered]) -> Reservation | None:
+    expired = ledger.expire(held.reservation_id)
+    if isinstance(expired, LedgerRefused):
+        done.append(Recovered(held.slot, Recovery.REFUSED, f"not ended ({expired.code}): {expired.message}"))
+        return None
+    done.append(
+        Recovered(held.slot, Recovery.EXPIRED, f"run {held.holder} ended in the middle of its call: it may have been sent")
+    )
+    return expired
+
+
+def _lapse(ledger: Ledger, held: Reservation) -> list[Recovered]:
+    pinned = message_of(held.pins)
+    if pinned is None or ledger.now() < pinned.closes_at:
+        return []
+    note = f"its window closed at {pinned.closes_at:%Y-%m-%d %H:%M} UTC"
+    given_up = ledger.abandon(held.reservation_id, reason=Reason.STALE, note=note)
+    if isinstance(given_up, LedgerRefused):
+        return [Recovered(held.slot, Recovery.REFUSED, f"not given up ({given_up.code}): {given_up.message}")]
+    return [Recovered(held.slot, Recovery.LAPSED, f"reserved and never sent, and {note}")]
+
+
+def _ask(
+    ledger: Ledger, doubtful: list[Reservation], providers: Mapping[Provider, Opened], moved: Callable[[], None]
+) -> list[Recovered]:
+    """Whoever could not tell is not asked again in the same run: it may hang for 20 s each time."""
+    done: list[Recovered] = []
+    silent: set[Provider] = set()
+    for held in doubtful[:MOST_ASKED]:
+        pinned = message_of(held.pins)
+        if pinned is None or pinned.route.provider in silent:
+            continue
+        moved()
+        sighting = sighting_of(held, providers, now=ledger.now())
+        if isinstance(sighting, CannotTell):
+            silent.add(pinned.route.provider)
+        if not isinstance(sighting, Found):
+            done.append(Recovered(held.slot, Recovery.IN_DOUBT, words(sighting, pinned.route.provider)))
+            continue
+        settled = ledger.reconcile(held.reservation_id, receipt=receipt_for(held, sighting.receipt))
+        if isinstance(settled, LedgerRefused):
+            done.append(Recovered(held.slot, Recovery.REFUSED, f"found, and not settled ({settled.code}): {settled.message}"))
+        else:
+            done.append(Recovered(held.slot, Recovery.FOUND, f"{pinned.route.provider} holds it: settled as sent"))
+    return done
