@@ -27,7 +27,9 @@ def definitions(settings: Settings, *, from_a_form: bool = True) -> dg.Definitio
         resources={"state": state_of(settings), "io_manager": dg.mem_io_manager},
         executor=dg.in_process_executor,
     )
-    return dg.Definitions.merge(common, *(spool_definitions(watch.route(), site, slack=slack) for watch in settings.watches))
+    return dg.Definitions.merge(
+        common, *(spool_definitions(watch.route(), site, slack=slack) for watch in settings.watches if watch.guard == "spool")
+    )
 
 
 def state_of(settings: Settings) -> StateResource:

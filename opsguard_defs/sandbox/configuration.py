@@ -7,7 +7,8 @@ from typing import Final, Literal
 
 from opsguard_defs.sandbox import identity
 from opsguard_defs.sandbox.layout import Layout, write_private
-from opsguard_defs.sandbox.roster import SLACK, WATCHES, DemoWatch
+from opsguard_defs.sandbox.places import customer_places
+from opsguard_defs.sandbox.roster import CUSTOMERS, SLACK, WATCHES, WEBHOOKS, DemoWatch
 from opsguard_defs.sandbox.state_file import SandboxServer
 
 # Names of their own: a real token must never reach the sink, and a real webhook never a message of the sandbox.
@@ -61,7 +62,10 @@ def render_config(layout: Layout, servers: Mapping[str, SandboxServer]) -> str:
             f'webhook_env = "{SLACK_WEBHOOK}"\n'
             f'base_url = "http://{sink.host}:{sink.port}/api/"\n'
         )
-    return "\n".join([*blocks, *(_watch_block(layout, watch, servers) for watch in WATCHES)])
+    blocks += [_watch_block(layout, watch, servers) for watch in WATCHES]
+    if WEBHOOKS in servers:
+        blocks.append(_customers_block(layout, servers[WEBHOOKS]))
+    return "\n".join(blocks)
 
 
 def _watch_block(layout: Layout, watch: DemoWatch, servers: Mapping[str, SandboxServer]) -> str:
@@ -76,6 +80,30 @@ def _watch_block(layout: Layout, watch: DemoWatch, servers: Mapping[str, Sandbox
         *_trust(layout, "source", source),
         *_trust(layout, "partner", partner),
         "policy = {sla_minutes = 0}  # a sandbox has no night to wait for: a feed that you drop is late at once",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _customers_block(layout: Layout, webhooks: SandboxServer) -> str:
+    places = customer_places(layout)
+    address = f"http://{webhooks.host}:{webhooks.port}"
+    lines = [
+        "[[watch]]  # messages to customers in Seoul and Berlin, each at most once",
+        'guard = "delivery"',
+        f"name = {_text(CUSTOMERS)}",
+        f"registry = {_text(_beside(layout, places.registry))}",
+        'ledger = "file"',
+        f"templates = {_text(_beside(layout, places.templates))}",
+        f"outbox = {_text(_beside(layout, places.outbox))}",
+        f"check_ins = {_text(_beside(layout, places.check_ins))}",
+        f"file_provider_dir = {_text(_beside(layout, places.sent))}",
+        "policy = {look_back_days = 0, look_ahead_hours = 0}  # only what is due now: a sandbox has no yesterday",
+        "[watch.webhooks.rejects]  # says no, provably before acceptance",
+        f'url = "{address}/reject"',
+        "[watch.webhooks.dies]  # takes the message and hangs up, and has no look-up: doubt that only a person can end",
+        f'url = "{address}/die"',
+        "[watch.webhooks.slow]  # takes the message and answers late: time to kill whoever waits",
+        f'url = "{address}/slow"',
     ]
     return "\n".join(lines) + "\n"
 

@@ -192,10 +192,10 @@ def _begin(sandbox: Sandbox, watch: str, night: int | None) -> tuple[int, Places
         for path in directory.iterdir():
             if is_played(path):
                 path.unlink()
-    return (_next_night(sandbox, watch) if night is None else night), places
+    return (next_night(sandbox, watch) if night is None else night), places
 
 
-def _next_night(sandbox: Sandbox, watch: str) -> int:
+def next_night(sandbox: Sandbox, watch: str) -> int:
     """Counted in the home, since the ledger that remembers what was sent lives there too."""
     layout = sandbox.layout
     with locked(layout.start_lock):

@@ -19,6 +19,7 @@ from typing import NoReturn
 
 from opsguard_defs.processes import ProcessIdentity, stop
 from opsguard_defs.sandbox import configuration
+from opsguard_defs.sandbox.customers import make_customer_places
 from opsguard_defs.sandbox.layout import Layout, private_directory, write_private
 from opsguard_defs.sandbox.places import places
 from opsguard_defs.sandbox.roster import SERVERS, WATCHES
@@ -108,6 +109,7 @@ def _make_places(layout: Layout) -> None:
     for watch in WATCHES:
         for directory in places(layout, watch).all():
             private_directory(directory)
+    make_customer_places(layout)
 
 
 def _open_database(layout: Layout) -> None:

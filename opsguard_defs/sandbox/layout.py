@@ -77,6 +77,11 @@ class Layout:
         """How many nights were played per watch."""
         return self.root / "nights.json"
 
+    @property
+    def customers(self) -> Path:
+        """Registry, templates, outbox, check-ins and hand-offs of the watch `customers`."""
+        return self.root / "customers"
+
     def files(self, server: str) -> Path:
         """The directory that `server` shows as `/`."""
         return self.root / "files" / server

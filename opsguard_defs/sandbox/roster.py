@@ -41,6 +41,9 @@ class DemoWatch:
 
 
 SLACK: Final = "slack"
+WEBHOOKS: Final = "webhooks"
+CUSTOMERS: Final = "customers"
+"""The watch of guard `delivery`: customers in two zones, by files and by webhooks."""
 
 SERVERS: Final = (
     ServerKind("handoff_ftp", "ftp", "source"),
@@ -50,6 +53,7 @@ SERVERS: Final = (
     ServerKind("handoff_ftps", "ftps", "source"),
     ServerKind("partner_ftps", "ftps-implicit", "partner"),
     ServerKind(SLACK, "http", "sink"),
+    ServerKind(WEBHOOKS, "http", "sink"),
 )
 
 WATCHES: Final = (

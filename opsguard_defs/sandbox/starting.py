@@ -10,12 +10,14 @@ from typing import Final
 from opsguard_defs.processes import ProcessIdentity, module_command, module_environment, start_tied
 from opsguard_defs.sandbox import identity
 from opsguard_defs.sandbox.layout import Layout, private_directory, write_private
-from opsguard_defs.sandbox.roster import SLACK, USER, ServerKind
+from opsguard_defs.sandbox.roster import SLACK, USER, WEBHOOKS, ServerKind
 from opsguard_defs.sandbox.state_file import SandboxServer
 from resources.errors import Unreachable
 
 START_SECONDS: Final = 60.0
 """A server needs 0.3 to 1 s; on a machine that starts everything at once with cold disks it needs far longer."""
+_SINKS: Final = {SLACK: "slack_sink", WEBHOOKS: "webhook_receiver"}
+"""Servers without an account, and their modules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Starting:
             files=self.layout.files(self.kind.name),
             log=_log_file(self.layout, self.kind),
         )
-        if self.kind.name == SLACK:
+        if self.kind.name in _SINKS:
             return server
         return replace(server, user=USER, password=identity.read_password(self.layout, self.kind.name))
 
@@ -97,13 +99,13 @@ def write_ports(layout: Layout, ports: dict[str, int]) -> None:
 
 
 def _module(kind: ServerKind) -> str:
-    if kind.name == SLACK:
-        return "slack_sink"
+    if kind.name in _SINKS:
+        return _SINKS[kind.name]
     return "sftp_server" if kind.scheme == "sftp" else "ftp_server"
 
 
 def _credentials(layout: Layout, kind: ServerKind) -> list[object]:
-    if kind.name == SLACK:
+    if kind.name in _SINKS:
         return []
     entered_with: list[object] = ["--user", USER, "--password-file", identity.password_file(layout, kind.name)]
     match kind.scheme:

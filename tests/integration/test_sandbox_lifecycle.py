@@ -74,7 +74,7 @@ def test_up_leaves_the_servers_running_and_down_leaves_no_process_behind(sandbox
     assert running is not None
     assert running.is_whole
     assert {server.name for server in running.servers} == {
-        "handoff_ftp", "partner_ftp", "handoff_sftp", "partner_sftp", "handoff_ftps", "partner_ftps", "slack",
+        "handoff_ftp", "partner_ftp", "handoff_sftp", "partner_sftp", "handoff_ftps", "partner_ftps", "slack", "webhooks",
     }  # fmt: skip
     assert sandbox.down() is True
     assert sandbox.status() is None
@@ -100,7 +100,7 @@ def test_a_parent_killed_by_sigkill_takes_its_own_sandbox_along(sandbox: Sandbox
     parent = python(TIED_AND_WAIT, sandbox.home)
     assert parent.stdout is not None
     assert parent.stdout.readline().strip().isdigit()
-    assert len(processes_of(sandbox.home)) > 7
+    assert len(processes_of(sandbox.home)) > 8
 
     parent.kill()
     parent.communicate()
@@ -128,7 +128,7 @@ def test_three_that_come_up_at_once_share_one_sandbox(sandbox: Sandbox) -> None:
     keepers = [command for command in processes_of(sandbox.home).values() if "opsguard_defs.sandbox.keeper" in command]
     servers = [command for command in processes_of(sandbox.home).values() if "opsguard_defs.sandbox.servers" in command]
     assert len(keepers) == 1
-    assert len(servers) == 7
+    assert len(servers) == 8
 
 
 def test_a_second_keeper_of_the_same_home_gives_up_before_it_starts_anything(sandbox: Sandbox) -> None:

@@ -37,8 +37,9 @@ def settings(sandbox: Sandbox) -> Settings:
 
 
 def test_its_settings_load_with_nothing_missing_and_no_variable_set(sandbox: Sandbox, settings: Settings) -> None:
-    assert tuple(watch.name for watch in settings.watches) == WATCHES == sandbox.watches
-    assert [watch.missing() for watch in settings.watches] == [()] * len(WATCHES)
+    assert tuple(watch.name for watch in settings.watches) == (*WATCHES, "customers")
+    assert sandbox.watches == WATCHES
+    assert [watch.missing() for watch in settings.watches] == [()] * (len(WATCHES) + 1)
     assert settings.home == sandbox.home
     assert settings.slack.base_url.startswith("http://127.0.0.1:")
 
