@@ -121,7 +121,7 @@ def read_yaml(data: bytes, problems: Problems, *, loader: Any = LOADER) -> Node 
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         problems.add(line, column, _syntax(text, line, error))
-    except ValueError:  # PyYAML's own parser, for an escape beyond U+10FFFF
+    except (ValueError, OverflowError):  # PyYAML's own parser, for an escape beyond U+10FFFF
         problems.add(1, 1, "not YAML: an escape in quotes (\\U...) names no character")
     return None
 
