@@ -31,10 +31,7 @@ def by_ledger(world: DeliveryWorld, slot: Slot, held: Reservation | None) -> Rul
         )
     if held is None:
         return None
-    if held.state.is_proven_sent:
-        how = "resolved as sent" if held.state is ReservationState.RESOLVED_SENT else "delivered"
-        return Ruling(DeliveryVerdict.SENT, f"The ledger proves that it was {how} at {held.changed_at:%Y-%m-%d %H:%M} UTC.")
-    if held.is_contradicted:
+    if held.is_contradicted and not held.state.is_proven_sent:
         return Ruling(
             DeliveryVerdict.IN_DOUBT,
             f"It is {held.state} and late evidence says that it was sent: never sent again. Look at both: `opsguard ledger show {slot.key}`.",
@@ -51,9 +48,14 @@ def by_ledger(world: DeliveryWorld, slot: Slot, held: Reservation | None) -> Rul
         case ReservationState.KNOWN_FAILURE | ReservationState.RESOLVED_NOT_SENT:
             return _failed(held)
         case ReservationState.DELIVERED | ReservationState.SENT_AUDITED | ReservationState.RESOLVED_SENT:
-            raise AssertionError("proven sent was asked first")
+            return _sent(held)
         case _:
             assert_never(held.state)
+
+
+def _sent(held: Reservation) -> Ruling:
+    how = "resolved as sent" if held.state is ReservationState.RESOLVED_SENT else "delivered"
+    return Ruling(DeliveryVerdict.SENT, f"The ledger proves that it was {how} at {held.changed_at:%Y-%m-%d %H:%M} UTC.")
 
 
 def _sending(held: Reservation) -> Ruling:

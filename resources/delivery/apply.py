@@ -87,8 +87,7 @@ class DeliveryApply:
         with self._leased() as lease, open_ledger(self.route, self.state) as ledger:
             if isinstance(lease, Refused):
                 return lease
-            pulse = Pulse(lambda: self._beat(lease), lease_seconds=self._lease_seconds)
-            recover(self.route, self.state, ledger, self._providers, moved=pulse)
+            recover(self.route, self.state, ledger, self._providers, moved=self._pulse_of(lease))
             observer = Observer(self.route, self.state, ledger, policy=self.policy, progress=self._progress)
             targets = delivery_targets(self.plan)
             world = observer.of([target.slot for target in targets])
@@ -135,7 +134,7 @@ class DeliveryApply:
             observer=observer,
             providers=self._providers,
             authorization=authorization,
-            pulse=Pulse(lambda: self._beat(lease), lease_seconds=self._lease_seconds),
+            pulse=self._pulse_of(lease),
             by_standing=decision is not None and decision.channel == CHANNEL,
             watcher=self._watcher,
         )
@@ -161,6 +160,9 @@ class DeliveryApply:
         """The plan as today's settings would frame it: the watch's policy, with the overrides that its report was given."""
         policy = {**self.route.policy.as_json(), **self.stored.overrides}
         return Plan(guard="delivery", watch=self.route.name, scope=scope, policy=policy, targets=self.plan.targets)
+
+    def _pulse_of(self, lease: Lease) -> Pulse:
+        return Pulse(lambda: self._beat(lease), lease_seconds=self._lease_seconds)
 
     def _beat(self, lease: Lease) -> None:
         self.state.heartbeat(lease)
