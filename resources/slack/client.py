@@ -25,11 +25,34 @@ from resources.slack.answer import CODE, Absent, Ambiguous, Answer, Posted, Reje
 from resources.slack.message import Message
 
 MOST_PAGES: Final = 10
+MOST_ANSWER_BYTES: Final = 32 * 1024 * 1024
+"""A page of 200 messages of 40,000 characters each, in UTF-8."""
 _CONNECT_SECONDS: Final = 5.0
 _CHANNEL_ID: Final = re.compile(r"[CGD][A-Z0-9]+")
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _BROKEN: Final = (OSError, http.client.HTTPException, SlackClientError, ValueError, AttributeError, TypeError)
 """All that a call can raise: connection, HTTP grammar, Slack's own, an answer that is not what it says it is."""
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: object) -> None:
+        """None: the redirect itself is the answer."""
+
+
+class _OneRequest(WebClient):
+    """slack_sdk's own follows redirects, token and all, and an error of the second address then looks like one before the first byte."""
+
+    def _perform_urllib_http_request_internal(self, url: str, req: urllib.request.Request) -> dict[str, Any]:
+        opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({"http": self.proxy, "https": self.proxy} if self.proxy else {}),
+            urllib.request.HTTPSHandler(context=self.ssl),
+            _NoRedirect(),
+        )
+        with opener.open(req, timeout=self.timeout) as answer:
+            body = answer.read(MOST_ANSWER_BYTES + 1)
+            if len(body) > MOST_ANSWER_BYTES:
+                raise http.client.HTTPException("the answer is longer than any of Slack's")
+            return {"status": answer.status, "headers": answer.headers, "body": body.decode("utf-8")}
 
 
 class SlackResource(dagster_slack.SlackResource):
@@ -66,7 +89,7 @@ class SlackResource(dagster_slack.SlackResource):
 
     def get_client(self) -> WebClient:
         """One attempt per call, nothing in any log."""
-        client = WebClient(
+        client = _OneRequest(
             token=self.token,
             base_url=self.base_url,
             timeout=self.timeout_seconds,
@@ -89,8 +112,7 @@ class SlackResource(dagster_slack.SlackResource):
             return self._post_by_api(message) if self.destination == "api" else self._post_by_webhook(message)
         except SlackApiError as error:
             answer = error.response
-            code = str(answer.get("error", ""))
-            return refusal(int(answer.status_code), code, cast("Mapping[str, str]", answer.headers))
+            return refusal(int(answer.status_code), _code(error), cast("Mapping[str, str]", answer.headers))
         except urllib.error.URLError as error:
             return not_sent(error.reason) or Ambiguous(f"the connection broke ({type(error.reason).__name__})")
         except _BROKEN as error:
@@ -108,7 +130,7 @@ class SlackResource(dagster_slack.SlackResource):
                 if metadata.get("event_type") == event_type and (metadata.get("event_payload") or {}).get("key") == key:
                     return Posted(str(message.get("ts", "")))
         except SlackApiError as error:
-            code = str(error.response.get("error", ""))
+            code = _code(error)
             return Ambiguous(f"the token may not look it up ({code if CODE.fullmatch(code) else 'refused'})")
         except _BROKEN as error:
             return Ambiguous(f"the look-up failed ({type(error).__name__})")
@@ -189,6 +211,12 @@ def _pages(client: WebClient, channel: str, *, oldest: datetime, latest: datetim
         if not page.get("has_more"):
             return
     raise LookupError("too many messages since then")
+
+
+def _code(error: SlackApiError) -> str:
+    """ "" when the answer is no JSON object: not written by Slack."""
+    data = error.response.data
+    return str(data.get("error", "")) if isinstance(data, dict) else ""
 
 
 def _silent() -> logging.Logger:
