@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 Model = TypeVar("Model", bound=BaseModel)
 
-_TYPES: Final[Mapping[object, Any]] = {int: int, bool: bool, str: str, tuple[str, ...]: [str]}
+_TYPES: Final[Mapping[object, Any]] = {int: int, bool: bool, str: str}
 
 
 class NotLaunched(Exception):
@@ -38,4 +38,6 @@ def checked(model: type[Model], values: Mapping[str, Any]) -> Model:
 def _type(annotation: object) -> Any:
     if get_origin(annotation) is Literal:
         return dg.Noneable(str) if None in get_args(annotation) else str
+    if get_origin(annotation) is tuple:
+        return [str]
     return _TYPES[annotation]

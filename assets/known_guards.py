@@ -38,7 +38,7 @@ DELIVERY: Final = Guard(
     name="delivery",
     verb="send",
     written="sent",
-    checked=("sent", "ledger"),
+    checked=("ledger",),
     wording=Wording(noun="message", nouns="messages", gap="owed and not proven to have been sent"),
     entry="slot",
     unconfirmed="called and not confirmed: `opsguard ledger show SLOT` says what is in doubt; it is never sent again by itself",

@@ -6,9 +6,12 @@ from typing import Final
 
 import dagster as dg
 
+from assets.known_guards import Names
 from assets.launchpad_link import run_link
 from assets.plan_alert import plan_alert
 from assets.plan_words import PlanPage
+from assets.report_run import Tell
+from assets.site import Site
 from assets.state_resource import State
 from resources.slack.client import SlackResource
 from resources.slack.message import Message, alert
@@ -21,6 +24,15 @@ LOCATION: Final = "opsguard"
 REPOSITORY_TAG: Final = ".dagster/repository"
 FLUSH_SECONDS: Final = 60
 _WATCH: Final = re.compile(r"[a-z][a-z0-9_]{0,30}/[a-z][a-z0-9_]{0,30}")
+
+
+def tell_gaps(names: Names, site: Site, *, slack: SlackResource) -> Tell:
+    """What a watch's report run calls with its page."""
+
+    def tell(page: PlanPage, store: StateStore, run_id: str, log: logging.Logger) -> None:
+        alert_gaps(page, store=store, slack=slack, base_url=site.base_url, run_id=run_id, asset_key=names.path("plan"), log=log)
+
+    return tell
 
 
 def alert_gaps(

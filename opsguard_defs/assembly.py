@@ -1,6 +1,7 @@
 """From settings to everything that Dagster loads: every watch, the decision job and the alerts. It merges; it computes nothing."""
 
 import os
+from typing import assert_never
 
 import dagster as dg
 
@@ -10,8 +11,9 @@ from guards.plan import SHORT_DIGITS
 from guards.refusal import Refused
 from jobs.alerts import alert_sensors
 from jobs.decisions import decide_plan_job
+from jobs.delivery.definitions import delivery_definitions
 from jobs.spool.definitions import spool_definitions
-from opsguard_defs.settings import Settings
+from opsguard_defs.settings import DeliveryWatch, Settings, SpoolWatch, Watch
 from resources.errors import OpsGuardError
 from resources.slack.client import SlackResource
 from resources.state import PlanState
@@ -27,9 +29,17 @@ def definitions(settings: Settings, *, from_a_form: bool = True) -> dg.Definitio
         resources={"state": state_of(settings), "io_manager": dg.mem_io_manager},
         executor=dg.in_process_executor,
     )
-    return dg.Definitions.merge(
-        common, *(spool_definitions(watch.route(), site, slack=slack) for watch in settings.watches if watch.guard == "spool")
-    )
+    return dg.Definitions.merge(common, *(_of_watch(watch, site, slack) for watch in settings.watches))
+
+
+def _of_watch(watch: Watch, site: Site, slack: SlackResource) -> dg.Definitions:
+    match watch:
+        case SpoolWatch():
+            return spool_definitions(watch.route(), site, slack=slack)
+        case DeliveryWatch():
+            return delivery_definitions(watch.route(), site, slack=slack)
+        case _:
+            assert_never(watch)
 
 
 def state_of(settings: Settings) -> StateResource:

@@ -9,17 +9,17 @@ from urllib.parse import urlsplit
 
 from guards.delivery.evidence import EvidenceUnreadable
 from guards.delivery.registry import Provider, Registry
-from guards.delivery.registry_file import parse_registry
 from guards.delivery.templates import parse_approved
 from guards.text import count_words
 from opsguard_defs.diagnosis import Diagnosis, Health
 from opsguard_defs.settings import DeliveryWatch
+from resources.delivery.registry import RegistryFile
+from resources.errors import ConfigurationError
 from resources.providers.dialling import NotConnected, dial, secured
 from resources.providers.patience import Deadline
 from resources.providers.settings import ProviderSettings
 
 REACH_SECONDS: Final = 10.0
-MOST_REGISTRY_BYTES: Final = 32 * 2**20
 _MOST_PROBLEMS: Final = 5
 
 
@@ -40,16 +40,9 @@ Found = tuple[Health, str]
 def _read_registry(path: Path) -> Registry | str:
     """Or what is wrong with it, a line each."""
     try:
-        if path.stat().st_size > MOST_REGISTRY_BYTES:
-            return f"{path} has more than {MOST_REGISTRY_BYTES // 2**20} MB: that is not a registry"
-        found = parse_registry(path.read_bytes())
-    except OSError as error:
-        return f"{path} cannot be read ({error.strerror})"
-    if isinstance(found, Registry):
-        return found
-    shown = "; ".join(f"{problem}" for problem in found[:_MOST_PROBLEMS])
-    more = f"; and {len(found) - _MOST_PROBLEMS} more" if len(found) > _MOST_PROBLEMS else ""
-    return f"{path}: {shown}{more}"
+        return RegistryFile(path).read()
+    except ConfigurationError as error:
+        return str(error)
 
 
 def _of_registry(path: Path, registry: Registry | str) -> Found:
@@ -84,11 +77,11 @@ def _of_outbox(directory: Path) -> Found:
 
 
 def _of_check_ins(watch: DeliveryWatch, now: datetime) -> Found:
-    from resources.delivery.evidence import read_check_ins
+    from resources.delivery.evidence import Evidence
 
     if watch.check_ins is None:
         return Health.NOTE, "none are configured: no reminder is ever sent"
-    found = read_check_ins(watch.check_ins.source(), since=now - timedelta(days=2))
+    found = Evidence(watch.check_ins.source()).read(since=now - timedelta(days=2))
     if isinstance(found, EvidenceUnreadable):
         return Health.MISCONFIGURED, f"{found.why}. Until then no reminder is sent"
     return Health.OK, f"{count_words(sum(map(len, found.rows.values())), 'check-in')} in the last two days"

@@ -20,7 +20,7 @@ from guards.refusal import RefusalCode, Refused
 from opsguard_defs import dagster_home
 from opsguard_defs.settings import Settings, Watch
 from opsguard_defs.settings.overrides import override_policy
-from resources.errors import NotObserved, OpsGuardError, OutcomeUnknown, Unproven, Unreachable
+from resources.errors import ConfigurationError, NotObserved, OpsGuardError, OutcomeUnknown, Unproven, Unreachable
 from resources.progress import Progress, silent, watching
 from resources.state import StateStore, StoredPlan, state_url
 
@@ -117,8 +117,8 @@ def apply(settings: Settings, digest: str, *, progress: Progress = silent) -> Ap
         receipts = [one for one in store.receipts(plan_digest=stored.digest) if one.run_id == result.run_id]
     refusal = _refusal(result, stored)
     failure, exit_code = _failure(result)
-    if failure and not receipts and exit_code == NotObserved.exit_code:
-        raise Unreachable(failure)
+    if failure and not receipts:
+        _raise_usual(failure, exit_code)
     outcome = ApplyOutcome.FAILED if failure else ApplyOutcome.REFUSED if refusal else ApplyOutcome.APPLIED
     return ApplyResult(
         guard=stored.guard,
@@ -277,6 +277,13 @@ def _raise_failure(result: ExecuteInProcessResult) -> None:
     message, code = _failure(result)
     if not message:
         return
-    if code == Unreachable.exit_code:
-        raise ObservationIncomplete(message)
+    _raise_usual(message, code)
     raise RunFailed(message)
+
+
+def _raise_usual(message: str, code: int) -> None:
+    """Nothing was written: what could not be observed, or was not configured, is said as outside of a run."""
+    if code == NotObserved.exit_code:
+        raise ObservationIncomplete(message)
+    if code == ConfigurationError.exit_code:
+        raise ConfigurationError(message)

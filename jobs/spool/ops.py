@@ -1,4 +1,4 @@
-"""The four ops of one redelivery. Only digests and names travel between them; each op that writes asks the gate by itself.
+"""The ops of one redelivery after the first. Only digests and names travel between them; each op that writes asks the gate by itself.
 
 An op's own name carries the watch, since names are global in a code location; in the graph it is shown under its plain name.
 """
@@ -9,7 +9,6 @@ from typing import Any
 import dagster as dg
 
 from assets.check_result import check_result
-from assets.config_fields import checked, config_fields
 from assets.failing import failing_with_exit_code
 from assets.plan_page import decision_evaluation, receipts_in_place, receipts_markdown
 from assets.site import Site
@@ -18,9 +17,7 @@ from assets.spool_report import make_report, plan_page
 from assets.state_resource import State
 from guards.receipt import Receipt
 from guards.refusal import Refused
-from jobs.apply.config import ApplyConfig
 from jobs.apply.decision_log import decision_logged
-from jobs.apply.request import decided, request_of
 from jobs.spool.outcomes import in_doubt, proven, sent_json, what_was_done
 from jobs.spool.request import applying
 from resources.errors import Unproven
@@ -28,30 +25,6 @@ from resources.spool.prove_delivered import prove_delivered
 from resources.spool.route import SpoolRoute
 from resources.spool.sent import ArchiveOutcome
 from resources.state import StateStore
-
-
-def authorise_op(route: SpoolRoute, site: Site) -> dg.OpDefinition:
-    @dg.op(
-        name=spool_names(route).named("authorise"),
-        out={"request": dg.Out(is_required=False)},
-        ins={"plan": dg.In(dg.Nothing)},
-        config_schema=config_fields(ApplyConfig, ApplyConfig()),
-        description="Records the decision in the config, if there is one, and refuses what can be refused before any server is asked.",
-    )
-    def authorise(context: dg.OpExecutionContext, state: State) -> Iterator[Any]:
-        config = checked(ApplyConfig, context.op_config)
-        request = request_of(config)
-        with state.open() as store:
-            refused = decided(context, config, store, names=spool_names(route), site=site)
-            if refused is None:
-                apply = applying(context, store, request, route=route, site=site)
-                refused = apply if isinstance(apply, Refused) else apply.precheck()
-            if refused is not None:
-                decision_logged(context, spool_names(route), refused=refused, digest=config.approved_plan)
-                return
-        yield dg.Output(dict(request), "request")
-
-    return authorise
 
 
 def send_op(route: SpoolRoute, site: Site) -> dg.OpDefinition:

@@ -1,12 +1,15 @@
 """The graph behind `delivered_files`: authorise, send, prove the partner's bytes, archive. Refused runs are green and write nothing."""
 
+from functools import partial
 from typing import Any
 
 import dagster as dg
 
 from assets.site import Site
 from assets.spool import DESCRIPTIONS, spool_key, spool_names
-from jobs.spool.ops import archive_op, authorise_op, prove_op, send_op
+from jobs.apply.authorise import authorise_op
+from jobs.spool.ops import archive_op, prove_op, send_op
+from jobs.spool.request import applying
 from resources.spool.route import SpoolRoute
 
 
@@ -17,7 +20,7 @@ def graph_name(route: SpoolRoute) -> str:
 def delivered_files(route: SpoolRoute, site: Site) -> dg.AssetsDefinition:
     """One optional output: a refused write does not materialise it, so the asset's health keeps its last verdict."""
     key = spool_key(route, "delivered_files")
-    authorise = authorise_op(route, site).alias("authorise")
+    authorise = authorise_op(spool_names(route), site, partial(applying, route=route, site=site)).alias("authorise")
     send_feeds = send_op(route, site).alias("send_feeds")
     partner_bytes_match = prove_op(route).alias("partner_bytes_match")
     archive_sources = archive_op(route, site).alias("archive_sources")

@@ -26,6 +26,12 @@ def report(
     overrides: Annotated[
         list[str], typer.Option("--set", metavar="FIELD=VALUE", help="Another policy value for this run; may be repeated.")
     ] = [],  # noqa: B006 - typer reads the default, nobody changes it
+    partition: Annotated[
+        str, typer.Option("--partition", metavar="DAY", help="Show one day of a calendar, for example 2026-11-30. Makes no plan.")
+    ] = "",
+    at: Annotated[
+        str, typer.Option("--at", metavar="MOMENT", help="Show what would be due then: 2026-12-31T09:00:00+09:00. Makes no plan.")
+    ] = "",
     every: Annotated[bool, typer.Option("--all", help="Show every entry, not only gaps and targets.")] = False,
     as_json: AsJson = False,
 ) -> int:
@@ -43,6 +49,10 @@ def report(
     for watch in watches:
         override_policy(watch.policy, changed)
         watch.require_complete()
+    if partition or at:
+        from opsguard_defs.cli.report_views import view
+
+        return view(settings, watches, partition=partition, at=at, overrides=changed, every=every, as_json=as_json)
 
     from opsguard_defs import runs
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import TypeVar, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -33,6 +33,6 @@ def _read(text: str, annotation: object) -> object:
         return int(text)
     if annotation is bool:
         return {"true": True, "false": False}.get(text.lower(), text)
-    if annotation == tuple[str, ...]:
+    if get_origin(annotation) is tuple:
         return tuple(item.strip() for item in text.split(","))
     return text

@@ -1,0 +1,135 @@
+"""The assets of one delivery watch, from the registry to what was sent.
+
+    registry --> due_slots --> plan --> decision
+    outbox   -/    ledger  -/     `---> sent
+
+`due_slots` has one partition per day in the registry's default zone; a report writes those days whose slots have changed.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import dagster as dg
+
+from assets.config_fields import checked, config_fields
+from assets.delivery_days import DAYS_AHEAD, FIRST_DAY, log_days
+from assets.delivery_report import make_report, plan_page
+from assets.failing import INCOMPLETE, failing_with_exit_code
+from assets.known_guards import DELIVERY, Names
+from assets.plan_page import DECISION_CHECK, decision_check, plan_metadata
+from assets.report_run import Tell, counted, forget_what_is_old
+from assets.site import Site
+from assets.state_resource import State
+from guards.delivery.policy import DeliveryPolicy
+from guards.delivery.registry import Registry
+from guards.delivery.registry_file import DEFAULT_ZONE
+from resources.delivery.registry import RegistryFile
+from resources.delivery.route import DeliveryRoute
+from resources.errors import OpsGuardError
+from resources.progress import watched
+
+DESCRIPTIONS: Final = {
+    "registry": "Who is owed which messages, when and by which route: the file that people edit. Its digest is part of every plan.",
+    "outbox": "Bodies that upstream jobs put down for us. It is not ours: the lineage starts where the text does.",
+    "due_slots": "Every message of one day, in the registry's zone: due, sent, in doubt, missed, and why.\n\n"
+    "One partition per day; a day is written again when something about it has changed.",
+    "ledger": "Every message that may have been sent, durably, so that none is sent twice: the head of the chain, numbers per state, "
+    "and since when the oldest has been under way.",
+    "plan": "Which messages are owed and not proven to have been sent, why, and what OpsGuard would send.\n\n"
+    "Read *report*, then follow *approve*. Nothing is sent without an approval of exactly this plan, or a standing approval.",
+    "decision": "The latest answer to a plan (a person's, or a standing approval's), and what came of it.",
+    "sent": "Messages sent under an approved plan, each reserved before its one call, with what the provider answered.",
+}
+
+
+def delivery_names(route: DeliveryRoute) -> Names:
+    return Names(DELIVERY, route.name)
+
+
+def delivery_key(route: DeliveryRoute, thing: str) -> dg.AssetKey:
+    return dg.AssetKey(delivery_names(route).path(thing))
+
+
+def spec(route: DeliveryRoute, thing: str, *, deps: tuple[str, ...] = (), kinds: set[str], **more: Any) -> dg.AssetSpec:
+    return dg.AssetSpec(
+        delivery_key(route, thing),
+        deps=[delivery_key(route, dep) for dep in deps],
+        description=DESCRIPTIONS[thing],
+        group_name=delivery_names(route).group,
+        owners=list(route.owners),
+        kinds=kinds,
+        **more,
+    )
+
+
+def zone_of(route: DeliveryRoute) -> str:
+    """The zone whose days the partitions are. The definitions must load with a registry that does not."""
+    try:
+        return RegistryFile(route.registry).read().zone
+    except OpsGuardError:
+        return DEFAULT_ZONE
+
+
+def outside_specs(route: DeliveryRoute) -> list[dg.AssetSpec]:
+    """What is not ours, what a report writes as it goes along, and the decision that people make: nodes without a button."""
+    days = dg.DailyPartitionsDefinition(start_date=FIRST_DAY, timezone=zone_of(route), end_offset=DAYS_AHEAD)
+    return [
+        spec(route, "outbox", kinds={"file"}),
+        spec(route, "due_slots", deps=("registry", "outbox"), kinds={"python"}, partitions_def=days),
+        spec(route, "decision", deps=("plan",), kinds={"python"}),
+    ]
+
+
+def observing_assets(route: DeliveryRoute, site: Site, *, tell: Tell) -> dg.AssetsDefinition:
+    """Registry and plan, from one look. Sends nothing. `tell` alerts people about gaps."""
+    names = delivery_names(route)
+
+    @dg.multi_asset(
+        name=names.named("observe"),
+        specs=[
+            spec(route, "registry", kinds={"yaml"}),
+            spec(route, "plan", deps=("due_slots", "ledger"), kinds={"python"}),
+        ],
+        check_specs=[
+            dg.AssetCheckSpec(
+                DECISION_CHECK,
+                asset=delivery_key(route, "plan"),
+                description="Nothing waits for a person: no gap, and no plan to approve. This is the page to decide on.",
+            )
+        ],
+        config_schema=config_fields(DeliveryPolicy, route.policy),
+        op_tags={"opsguard/guard": "delivery"},
+        pool=names.group,
+    )
+    def observe(context: dg.AssetExecutionContext, state: State) -> Iterator[Any]:
+        policy = checked(DeliveryPolicy, context.op_execution_context.op_config)
+        with state.open() as store, failing_with_exit_code(what=INCOMPLETE):
+            report = make_report(route, store, policy=policy, run_id=context.run.run_id, progress=watched())
+            context.log.info("plan %s: %s", report.plan.short, counted(report.plan.counts))
+            page = plan_page(report, route=route, site=site, state=store)
+            tell(page, store, context.run.run_id, context.log)
+            forget_what_is_old(store, state.retention_days, context.run.run_id, context.log)
+        log_days(context.op_execution_context, delivery_key(route, "due_slots"), report)
+        registry = report.world.registry
+        yield dg.MaterializeResult(
+            delivery_key(route, "registry"),
+            metadata=_registry_metadata(registry),
+            data_version=dg.DataVersion(registry.digest),
+        )
+        yield dg.MaterializeResult(
+            delivery_key(route, "plan"), metadata=plan_metadata(page), data_version=dg.DataVersion(report.plan.digest)
+        )
+        yield decision_check(page, asset_key=delivery_key(route, "plan").path)
+
+    return observe
+
+
+def _registry_metadata(registry: Registry) -> dict[str, Any]:
+    customers = registry.customers.values()
+    return {
+        "registry_digest": registry.digest,
+        "zone": registry.zone,
+        "customers": len(registry.customers),
+        "customers_enabled": sum(customer.enabled for customer in customers),
+        "rules": sum(len(customer.rules) for customer in customers if customer.enabled),
+    }

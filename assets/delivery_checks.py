@@ -1,0 +1,81 @@
+"""The ledger of one delivery watch as an asset, and the six checks on it: from a fresh full verification, never from what a call returned."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import dagster as dg
+
+from assets.check_result import check_evaluation, check_result
+from assets.delivery import delivery_key, delivery_names, spec
+from assets.failing import INCOMPLETE, failing_with_exit_code
+from assets.state_resource import State
+from guards.delivery.reservation import ReservationState
+from resources.delivery.examine import Examined, examine
+from resources.delivery.ledger import open_ledger
+from resources.delivery.route import DeliveryRoute
+from resources.ledger.interface import Health
+from resources.progress import watched
+from resources.state import StateStore
+
+CHECKS: Final = {
+    "chain_valid": "Every row of the ledger is what was written, in its place.",
+    "claims_paired": "Every claim on a slot has its reservation, and every reservation its claim.",
+    "head_extends_last_published": "The head that was last published is still in the chain: no older copy was restored.",
+    "no_stale_sending": "No message is left in the middle of its call by a run that ended.",
+    "every_delivered_has_a_receipt": "Every message that counts as sent has evidence about itself.",
+    "one_delivery_per_slot": "No slot was sent more than once.",
+}
+_VOUCH_FOR_THE_HEAD: Final = frozenset({"chain_valid", "head_extends_last_published"})
+
+
+def ledger_asset(route: DeliveryRoute) -> dg.AssetsDefinition:
+    """Reads all of it. Publishes its head in the state store, so that a copy that was cut back is noticed by the next look."""
+    key = delivery_key(route, "ledger")
+
+    @dg.multi_asset(
+        name=delivery_names(route).named("examine_ledger"),
+        specs=[spec(route, "ledger", kinds={"postgres" if route.ledger == "postgres" else "file"})],
+        check_specs=[dg.AssetCheckSpec(name, asset=key, description=text) for name, text in CHECKS.items()],
+        op_tags={"opsguard/guard": "delivery"},
+    )
+    def ledger(context: dg.AssetExecutionContext, state: State) -> Iterator[Any]:
+        with state.open() as store, failing_with_exit_code(what=INCOMPLETE):
+            examined = examine_and_publish(route, store, run_id=context.run.run_id)
+        yield dg.MaterializeResult(key, metadata=ledger_metadata(examined.health))
+        for outcome in examined.outcomes:
+            yield check_result(outcome, key)
+
+    return ledger
+
+
+def examine_and_publish(route: DeliveryRoute, store: StateStore, *, run_id: str) -> Examined:
+    """The head is published only where chain and last published head vouch for it: else the alarm would end with the next report."""
+    with open_ledger(route, store) as ledger:
+        name = ledger.health().store
+        examined = examine(ledger, published=store.published.last(name), progress=watched())
+    if all(outcome.passed for outcome in examined.outcomes if outcome.name in _VOUCH_FOR_THE_HEAD):
+        store.published.publish(name, examined.verification.head, run_id=run_id)
+    return examined
+
+
+def log_ledger(context: dg.OpExecutionContext, route: DeliveryRoute, examined: Examined) -> None:
+    """What the apply run leaves behind: the asset and its checks must not keep saying what they said before."""
+    key = delivery_key(route, "ledger")
+    context.log_event(dg.AssetMaterialization(key, metadata=ledger_metadata(examined.health)))
+    for outcome in examined.outcomes:
+        context.log_event(check_evaluation(outcome, key))
+
+
+def ledger_metadata(health: Health) -> dict[str, Any]:
+    """The numbers have fixed names: they become plots. Every state has one, 0 included."""
+    since = health.oldest_sending_at
+    return {
+        "store": health.store,
+        "recovery": health.recovery or "none needed",
+        "head": health.head.digest[:12],
+        "sequence": health.head.sequence,
+        **{f"state_{state.value}": health.counts.get(state.value, 0) for state in ReservationState},
+        "stale_sending": len(health.stale_sending),
+        "oldest_sending": "none" if since is None else f"since {since:%Y-%m-%d %H:%M:%S} UTC",
+        "head_digest": health.head.digest,
+    }

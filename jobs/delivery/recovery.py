@@ -1,0 +1,86 @@
+"""Ending what a dead run left in the middle, and asking providers about what is in doubt: a job of its own, and the sensor that asks for it."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from assets.delivery import delivery_key, delivery_names
+from assets.delivery_checks import ledger_metadata
+from assets.failing import failing_with_exit_code
+from assets.site import Site
+from assets.state_resource import State
+from guards.canonical import digest
+from guards.delivery.reservation import ReservationState
+from guards.text import count_words, one_line
+from resources.delivery.ledger import open_ledger
+from resources.delivery.recover import recover
+from resources.delivery.route import DeliveryRoute
+from resources.errors import OpsGuardError
+from resources.providers.chosen import open_providers
+
+EVERY_SECONDS = 60
+
+
+def recover_job(route: DeliveryRoute) -> dg.JobDefinition:
+    names = delivery_names(route)
+
+    @dg.op(
+        name=names.named("recover_messages"),
+        tags={"opsguard/guard": "delivery"},
+        description="Ends attempts whose run is gone, and settles as sent what a provider shows. Never sends.",
+    )
+    def recover_messages(context: dg.OpExecutionContext, state: State) -> None:
+        with state.open() as store, failing_with_exit_code(), open_ledger(route, store) as ledger:
+            done = recover(route, store, ledger, open_providers(route.providers))
+            health = ledger.health()
+        for one in done:
+            context.log.info("%s: %s. %s", one.slot.key, one.what.value, one_line(one.message, limit=400))
+        if any(one.changed for one in done):
+            context.log_event(
+                dg.AssetMaterialization(
+                    delivery_key(route, "ledger"),
+                    description=f"{count_words(len(done), 'open message')} looked at by recovery",
+                    metadata=ledger_metadata(health),
+                )
+            )
+
+    @dg.graph(name=names.named("recovery"))
+    def recovery() -> None:
+        recover_messages.alias("recover_messages")()
+
+    return recovery.to_job(
+        name=names.named("recover"),
+        description="End what a dead run left in the middle of its call, and ask the providers about what is in doubt. Never sends.",
+        tags=names.tags,
+        executor_def=dg.in_process_executor,
+    )
+
+
+def expire_sensor(route: DeliveryRoute, site: Site, recovering: dg.JobDefinition) -> dg.SensorDefinition:
+    """One run per set of messages left in the middle, and one an hour while something is in doubt: a provider may show it later."""
+    names = delivery_names(route)
+
+    @dg.sensor(
+        name=names.named("expire"),
+        job=recovering,
+        minimum_interval_seconds=EVERY_SECONDS,
+        default_status=site.automation,
+        description="Asks for one recovery run when a dead run left messages in the middle of their calls, or some are in doubt. Never sends.",
+    )
+    def expire(context: dg.SensorEvaluationContext, state: State) -> Iterator[dg.RunRequest | dg.SkipReason]:
+        try:
+            with state.open() as store, open_ledger(route, store) as ledger:
+                health, now = ledger.health(), ledger.now()
+        except OpsGuardError as error:
+            yield dg.SkipReason(f"the ledger could not be read: {one_line(str(error), limit=300)}")
+            return
+        doubtful = health.counts.get(ReservationState.UNKNOWN.value, 0)
+        if health.stale_sending:
+            left = digest([health.head.sequence, sorted(slot.key for slot in health.stale_sending)])
+            yield dg.RunRequest(run_key=f"stale:{left}", tags={**names.tags, "opsguard/trigger": "expire"})
+        elif doubtful:
+            yield dg.RunRequest(run_key=f"doubt:{now:%Y-%m-%dT%H}", tags={**names.tags, "opsguard/trigger": "doubt"})
+        else:
+            yield dg.SkipReason("no message is left in the middle of its call, and none is in doubt")
+
+    return expire

@@ -1,0 +1,134 @@
+"""The graph behind `sent`: authorise, then reserve, grant, call and settle each message in one op. Refused runs are green and send nothing."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import dagster as dg
+
+from assets.delivery import DESCRIPTIONS, delivery_key, delivery_names
+from assets.delivery_checks import examine_and_publish, log_ledger
+from assets.delivery_days import log_days
+from assets.delivery_report import make_report, plan_page
+from assets.failing import failing_with_exit_code
+from assets.plan_page import decision_evaluation, receipts_in_place, receipts_markdown
+from assets.site import Site
+from assets.state_resource import State
+from guards.check import CheckOutcome, Severity
+from guards.receipt import Receipt
+from guards.refusal import Refused
+from jobs.apply.authorise import authorise_op
+from jobs.apply.decision_log import decision_logged
+from jobs.apply.request import Request, flags_of, plan_of_watch
+from jobs.delivery.outcomes import in_doubt, what_was_done
+from resources.delivery.apply import DeliveryApply
+from resources.delivery.route import DeliveryRoute
+from resources.delivery.sent import Sent
+from resources.errors import Unproven
+from resources.progress import watched
+from resources.state import StateStore
+
+
+def graph_name(route: DeliveryRoute) -> str:
+    return delivery_names(route).named("sending")
+
+
+def applying(
+    context: dg.OpExecutionContext, store: StateStore, request: Request, *, route: DeliveryRoute, site: Site
+) -> DeliveryApply | Refused:
+    """The plan that the request names, ready to be sent by this run; a refusal when it is none of this watch's."""
+    stored = plan_of_watch(store, request["plan"], delivery_names(route))
+    if isinstance(stored, Refused):
+        return stored
+    return DeliveryApply(
+        route,
+        store,
+        stored,
+        flags=flags_of(request),
+        run_id=context.run_id,
+        lease_seconds=site.lease_seconds,
+        progress=watched(),
+    )
+
+
+def send_op(route: DeliveryRoute, site: Site) -> dg.OpDefinition:
+    """Without a retry policy, and one op for reservation, grant, call and settlement: a run that ends in the middle leaves `sending`."""
+    names = delivery_names(route)
+
+    @dg.op(
+        name=names.named("send_messages"),
+        out={"sent": dg.Out(is_required=False)},
+        tags={"opsguard/guard": "delivery"},
+        description="Observes afresh, asks the gate, and for each target: reserve, grant, call the provider once, settle. No retries.",
+    )
+    def send_messages(context: dg.OpExecutionContext, request: dict[str, Any], state: State) -> Iterator[Any]:
+        with state.open() as store, failing_with_exit_code():
+            apply = applying(context, store, Request(**request), route=route, site=site)
+            sent = apply if isinstance(apply, Refused) else apply.send()
+            if isinstance(sent, Refused):
+                decision_logged(context, names, refused=sent, digest=request["plan"])
+                return
+            receipts = [one for one in store.receipts(plan_digest=request["plan"]) if one.run_id == context.run_id]
+            done = what_was_done(sent)
+            decision_logged(context, names, digest=request["plan"], done=done, receipts=receipts)
+            failed = _look_again(context, store, route=route, site=site, done=done)
+        if any(one.outcome.called for one in sent):
+            yield dg.Output(None, "sent", metadata=_written(sent, receipts, base_url=site.base_url))
+        with failing_with_exit_code():
+            if doubt := in_doubt(sent):
+                raise Unproven(doubt)
+            if failed:
+                raise Unproven(f"sent, and then a check failed: {failed[0].message}")
+
+    return send_messages
+
+
+def sent_asset(route: DeliveryRoute, site: Site) -> dg.AssetsDefinition:
+    """One optional output: a run that was refused, or called nobody, does not materialise it."""
+    names = delivery_names(route)
+    authorise = authorise_op(names, site, partial(applying, route=route, site=site)).alias("authorise")
+    send_messages = send_op(route, site).alias("send_messages")
+
+    @dg.graph_multi_asset(
+        name=graph_name(route),
+        group_name=names.group,
+        outs={
+            "sent": dg.AssetOut(
+                key=delivery_key(route, "sent"),
+                is_required=False,
+                description=DESCRIPTIONS["sent"],
+                owners=list(route.owners),
+                kinds={"python"},
+            )
+        },
+        ins={"plan": dg.AssetIn(delivery_key(route, "plan"), dagster_type=dg.Nothing)},
+    )
+    def sending(plan: Any) -> dict[str, Any]:
+        return {"sent": send_messages(authorise(plan=plan))}
+
+    return sending
+
+
+def _look_again(
+    context: dg.OpExecutionContext, store: StateStore, *, route: DeliveryRoute, site: Site, done: str
+) -> list[CheckOutcome]:
+    """Ledger, days and the plan's own check must stop saying what they said before. Returns the checks that failed."""
+    examined = examine_and_publish(route, store, run_id=context.run_id)
+    log_ledger(context, route, examined)
+    report = make_report(route, store, policy=route.policy, run_id=context.run_id)
+    log_days(context, delivery_key(route, "due_slots"), report)
+    page = plan_page(report, route=route, site=site, state=store, done=done)
+    context.log_event(decision_evaluation(page, asset_key=delivery_key(route, "plan").path))
+    return [one for one in examined.outcomes if not one.passed and one.severity is Severity.ERROR]
+
+
+def _written(sent: Sequence[Sent], receipts: list[Receipt], *, base_url: str) -> dict[str, Any]:
+    ours = [one for one in receipts if one.action == "send"]
+    return {
+        "written": dg.MetadataValue.md(receipts_in_place(receipts)),
+        "messages_sent": len(ours),
+        "messages_in_doubt": sum(one.outcome.value == "unknown" for one in sent),
+        "bytes_sent": sum(one.size_bytes for one in ours),
+        "approved_by": receipts[0].approved_by if receipts else "",
+        "receipts": dg.MetadataValue.md(receipts_markdown(receipts, base_url=base_url)),
+    }
