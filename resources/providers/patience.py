@@ -26,6 +26,8 @@ SLACK_SECONDS: Final = 10
 SMTP_SECONDS: Final = 120
 """All of one mail. RFC 5321 (4.5.3.2.6) allows ten minutes for the last reply, scanners take up to a minute in practice, and a grant
 lives 15 minutes: every call has to end well before its lease does."""
+GOODBYE_SECONDS: Final = 5.0
+"""The answer to QUIT, asked for only to see that replies are in step: what the last dot was answered stands when none comes."""
 LONGEST_SECONDS: Final = 300
 """What settings may ask for: a third of a grant's life, so that a run of messages cannot outlive its lease in one call."""
 LOOKUP_SECONDS: Final = 20

@@ -10,6 +10,7 @@ import contextlib
 import re
 import smtplib
 import socket
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,7 +35,7 @@ from resources.providers.interface import (
     Sighting,
     unfit,
 )
-from resources.providers.patience import Deadline
+from resources.providers.patience import GOODBYE_SECONDS, Deadline
 from resources.providers.settings import SmtpEndpoint, is_address
 
 KEY_HEADER: Final = "X-OpsGuard-Reservation"
@@ -43,6 +44,7 @@ _ENHANCED: Final = re.compile(rb"[245]\.[0-9]{1,3}\.[0-9]{1,3}(?= |$)")
 _LONGEST_LINE: Final = 76
 _MOST_KEPT: Final = 160
 _TRY_LATER: Final = 421
+_BYE: Final = 221
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,13 @@ class _Session(smtplib.SMTP):
         self.sock = connection
         self._host = endpoint.host
 
+    @property
+    def connection(self) -> socket.socket:
+        """`starttls` puts another in place."""
+        if self.sock is None:
+            raise smtplib.SMTPServerDisconnected("closed")
+        return self.sock
+
 
 class _Call:
     def __init__(self, endpoint: SmtpEndpoint, deadline: Deadline) -> None:
@@ -139,19 +148,40 @@ class _Call:
             return Rejected("smtp_broke_off", f"{self._what_happened(TimeoutError())} before the end of the mail was sent")
         return self._after_the_dot(session, message, key)
 
-    def _after_the_dot(self, session: smtplib.SMTP, message: Message, key: str) -> Answer:
+    def _after_the_dot(self, session: _Session, message: Message, key: str) -> Answer:
+        if _has_spoken(session):
+            return Rejected(
+                "smtp_broke_off", "the mail server spoke or hung up before the end of the mail was sent: it was not taken"
+            )
         try:
+            session.connection.settimeout(self._deadline.left)
             session.send(b".\r\n")
             status, text = session.getreply()
         except (OSError, smtplib.SMTPException, ValueError) as error:
             return Ambiguous(f"{self._what_happened(error)} after the end of the mail was sent: it may have been taken")
         if self._deadline.has_passed:
             return Ambiguous(f"{self._what_happened(TimeoutError())} after the end of the mail was sent: it may have been taken")
+        return self._in_step(session, status, self._proven(status, text, message, key))
+
+    def _proven(self, status: int, text: bytes, message: Message, key: str) -> Answer:
         if 200 <= status <= 299:
             return Accepted(self._receipt(status, text, message, key))
         if 400 <= status <= 599 and status != _TRY_LATER:
             return Rejected(f"smtp_{status}", f"the mail server refused the mail after its end ({_shown(status, text)})")
         return Ambiguous(f"the mail server answered the end of the mail with {_shown(status, text)}, which proves nothing")
+
+    def _in_step(self, session: _Session, status: int, answer: Answer) -> Answer:
+        """A server that said one thing too many is a reply behind: what answers QUIT then is what the dot was really answered."""
+        try:
+            session.connection.settimeout(min(GOODBYE_SECONDS, self._deadline.left))
+            goodbye, _ = session.docmd("QUIT")
+        except (OSError, smtplib.SMTPException, ValueError):
+            return answer
+        if 400 <= goodbye <= 599 if isinstance(answer, Accepted) else 200 <= goodbye <= 299 and goodbye != _BYE:
+            return Ambiguous(
+                f"the mail server answered the end of the mail with {status} and with {goodbye}: one of them is not for it"
+            )
+        return answer
 
     def _entered(self) -> _Session:
         endpoint, deadline = self._endpoint, self._deadline
@@ -166,7 +196,7 @@ class _Call:
             if not session.has_extn("starttls"):
                 raise _Refused("tls_failed", "the mail server offers no STARTTLS: nothing was sent in the clear")
             self._step("STARTTLS", *session.starttls(context=trusting(endpoint.ca_file)))
-            self._connection = session.sock
+            self._connection = session.connection
             self._step("EHLO", *session.ehlo())
         if endpoint.user:
             session.login(endpoint.user, endpoint.password.get_secret_value())
@@ -204,7 +234,7 @@ class _Call:
         return one_line(text.decode("utf-8", "surrogateescape"), limit=_MOST_KEPT)
 
     def hang_up(self) -> None:
-        """QUIT, without waiting for its answer: what it says changes nothing."""
+        """QUIT, without waiting for its answer: by now what it says changes nothing."""
         if self._session is not None and self._session.sock is not None:
             with contextlib.suppress(OSError, smtplib.SMTPException, ValueError):
                 self._session.putcmd("QUIT")
@@ -219,6 +249,20 @@ def _on_the_wire(made: EmailMessage) -> bytes:
     content = made.as_bytes(policy=SMTP_POLICY.clone(max_line_length=_LONGEST_LINE))
     stuffed = re.sub(rb"(?m)^\.", b"..", content)
     return stuffed if stuffed.endswith(b"\r\n") else stuffed + b"\r\n"
+
+
+def _has_spoken(session: _Session) -> bool:
+    """Before its turn, or gone. Without the dot nothing is taken: this is the last moment at which stopping proves something."""
+    try:
+        session.connection.settimeout(0)
+        if session.file is not None and session.file.peek(1):
+            return True
+        session.connection.recv(1)
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return False
+    except (OSError, smtplib.SMTPException):
+        return True
+    return True
 
 
 def _shown(status: int, text: bytes) -> str:

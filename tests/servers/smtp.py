@@ -4,7 +4,8 @@
         ...
         assert server.accepted == [key]
 
-Steps: connect, EHLO, STARTTLS, AUTH, MAIL, RCPT, DATA, content (while the mail arrives), dot (the answer to its end), QUIT.
+Steps: connect, EHLO, STARTTLS, AUTH, MAIL, RCPT, DATA, content (while the mail arrives), early (a reply too many before the
+next), dot (the answer to its end), QUIT.
 """
 
 import base64
@@ -162,7 +163,13 @@ class _Session:
             self.server.envelopes.append((self.sender, self.recipient))
             self.server.accepted.append(str(mail["Message-ID"]).strip("<>").partition("@")[0])
         self.server.has_taken.set()
+        self._say_early()
         self._answer("dot", "250 2.0.0 Ok: queued as 4FxYz1")
+
+    def _say_early(self) -> None:
+        """One reply too many, before that to the dot; in a call of its own, as when two programs write."""
+        if "early" in self.server.faults:
+            self._say(self.server.faults["early"])
 
     def _answer(self, step: str, usual: str) -> None:
         match self.server.faults.get(step, usual):

@@ -75,7 +75,7 @@ def test_a_look_up_finds_what_was_taken_or_says_that_it_cannot(made: World) -> N
     ],
 )
 def test_what_is_unfit_is_refused_before_anybody_is_contacted(made: World, change: dict[str, str], code: str) -> None:
-    answer = made.provider.send(replace(made.message, **change), key=KEY)  # type: ignore[arg-type]
+    answer = made.provider.send(replace(made.message, **change), key=KEY)
     assert isinstance(answer, Rejected)
     assert answer.code == ("unknown_webhook" if (code, made.provider.name) == ("invalid_destination", "webhook") else code)
     assert made.contacts() == 0
