@@ -8,7 +8,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 PRIVATE_FILE: Final = 0o600
 PRIVATE_DIRECTORY: Final = 0o700
@@ -21,6 +21,14 @@ class File:
 
     path: str
     descriptor: int
+
+
+class Entry(NamedTuple):
+    """A name in a directory. A link is neither a directory nor a file."""
+
+    name: str
+    is_directory: bool
+    is_file: bool
 
 
 class Disk:
@@ -80,6 +88,10 @@ class Disk:
     def unlink(self, path: str) -> None:
         os.unlink(path, dir_fd=self._directory)
 
+    def remove_directory(self, path: str) -> None:
+        """Only an empty one goes."""
+        os.rmdir(path, dir_fd=self._directory)
+
     # What only looks
 
     def open_append(self, path: str) -> File:
@@ -106,6 +118,17 @@ class Disk:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _OPEN, dir_fd=self._directory)
         try:
             return sorted(os.listdir(descriptor))  # noqa: PTH208 - by descriptor
+        finally:
+            os.close(descriptor)
+
+    def entries(self, path: str = ".") -> list[Entry]:
+        """Sorted by name, each with what it is, without a look at each."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _OPEN, dir_fd=self._directory)
+        try:
+            with os.scandir(descriptor) as found:
+                return sorted(
+                    Entry(each.name, each.is_dir(follow_symlinks=False), each.is_file(follow_symlinks=False)) for each in found
+                )
         finally:
             os.close(descriptor)
 

@@ -1,0 +1,137 @@
+"""The head's anchor, outside the chain: two slots of 512 bytes, written in turn, so that a torn write leaves the other.
+
+A chain that ends before its anchor was cut back. The anchor also names the state in which its writer left the active segment: whoever
+finds that state need not read what lies before it.
+
+Of the two slots the one that was synced last is never overwritten by a write that is not: after a crash of the machine it is there.
+"""
+
+import errno
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from guards.canonical import Json, canonical_json
+from guards.delivery.row import Head
+from resources.ledger.file.disk import Disk, File
+from resources.ledger.file.writing import sync as synced
+
+NAME: Final = "anchor"
+SLOT_BYTES: Final = 512
+SLOTS: Final = 2
+
+
+class Signature(NamedTuple):
+    """A file as `stat` sees it: who changes the file changes this."""
+
+    device: int
+    inode: int
+    size: int
+    modified_ns: int
+    changed_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """`serial` grows with each write; `is_synced` was made durable before its writer went on; `segment` the active one's number."""
+
+    store: str
+    serial: int
+    head: Head
+    segment: int
+    signature: Signature
+    is_synced: bool
+
+    @property
+    def bytes(self) -> bytes:
+        held: dict[str, Json] = {
+            "store": self.store,
+            "serial": self.serial,
+            "sequence": self.head.sequence,
+            "digest": self.head.digest,
+            "segment": self.segment,
+            "signature": list(self.signature),
+            "is_synced": self.is_synced,
+        }
+        checksum = hashlib.sha256(canonical_json(held)).hexdigest()
+        return canonical_json({"anchor": held, "checksum": checksum}).ljust(SLOT_BYTES - 1) + b"\n"
+
+
+def parse_anchor(stored: bytes) -> Anchor | None:
+    """None for anything that `Anchor.bytes` did not make."""
+    try:
+        held: dict[str, Any] = json.loads(stored)["anchor"]
+        anchor = Anchor(
+            store=held["store"],
+            serial=held["serial"],
+            head=Head(held["sequence"], held["digest"]),
+            segment=held["segment"],
+            signature=Signature(*held["signature"]),
+            is_synced=held["is_synced"],
+        )
+        return anchor if anchor.bytes == stored else None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+class AnchorFile:
+    """Read and written while the store's lock is held."""
+
+    def __init__(self, disk: Disk, file: File) -> None:
+        self._disk = disk
+        self._file = file
+        self.slots: list[Anchor | None] = [None] * SLOTS
+        self.is_whole = False
+
+    def read(self) -> None:
+        stored = self._disk.read(self._file, 0, SLOTS * SLOT_BYTES + 1)
+        self.slots = [parse_anchor(stored[number * SLOT_BYTES : (number + 1) * SLOT_BYTES]) for number in range(SLOTS)]
+        self.is_whole = len(stored) == SLOTS * SLOT_BYTES
+
+    @property
+    def newest(self) -> Anchor | None:
+        return max((each for each in self.slots if each is not None), key=lambda each: each.serial, default=None)
+
+    @property
+    def damaged(self) -> tuple[int, ...]:
+        return tuple(number for number, each in enumerate(self.slots) if each is None)
+
+    def write(self, *, store: str, head: Head, segment: int, signature: Signature, sync: bool) -> None:
+        """`OSError` of the write, `SyncFailed` of the sync. Without `sync` it is for the other processes of this host, not for a crash."""
+        newest = self.newest
+        made = Anchor(
+            store=store,
+            serial=newest.serial + 1 if newest else 1,
+            head=head,
+            segment=segment,
+            signature=signature,
+            is_synced=sync,
+        )
+        number = self._spare()
+        data = made.bytes
+        if self._disk.overwrite(self._file, number * SLOT_BYTES, data) != len(data):
+            self.slots[number] = None
+            raise OSError(errno.ENOSPC, "the anchor was not taken whole")
+        self.slots[number] = made
+        if sync:
+            synced(self._disk, self._file)
+
+    def _spare(self) -> int:
+        one, two = self.slots
+        if one is None or two is None:
+            return 0 if one is None else 1
+        if one.is_synced != two.is_synced:
+            return 1 if one.is_synced else 0
+        return 0 if one.serial < two.serial else 1
+
+    def close(self) -> None:
+        self._disk.done(self._file)
+
+
+def both_slots(*, store: str, head: Head, segment: int, signature: Signature, serial: int = 1) -> bytes:
+    """A fresh file's content."""
+    return b"".join(
+        Anchor(store=store, serial=serial + number, head=head, segment=segment, signature=signature, is_synced=True).bytes
+        for number in range(SLOTS)
+    )

@@ -1,0 +1,106 @@
+"""A backup that is consistent while the store is in use: where everything ended at one moment, then copies of what no longer changes."""
+
+import os
+from pathlib import Path
+
+from guards.delivery.row import Head
+from guards.text import one_line
+from resources.errors import ConfigurationError, OutcomeUnknown
+from resources.ledger.file.anchor import NAME as ANCHOR
+from resources.ledger.file.anchor import both_slots
+from resources.ledger.file.claims import NAME as CLAIMS
+from resources.ledger.file.claims import Claims
+from resources.ledger.file.core import Core
+from resources.ledger.file.disk import PRIVATE_DIRECTORY, Disk
+from resources.ledger.file.fence import Fence, FenceReason, FenceState, write_fence
+from resources.ledger.file.index import slot_of
+from resources.ledger.file.leases import NAME as LEASES
+from resources.ledger.file.segments import NAME as SEGMENTS
+from resources.ledger.file.segments import path_of, signature_of
+from resources.ledger.file.standing import LOCK
+from resources.ledger.file.tidying import QUARANTINE
+from resources.ledger.file.writing import SyncFailed, sync, sync_directory, write_all
+
+_COPIED_AT_ONCE = 1 << 20
+
+
+def back_up(core: Core, target: Path) -> Head:
+    """The fence document comes last: a directory without one is a backup that did not come to its end."""
+    with core.alone():
+        with core.locked():
+            head, end = core.index.head, (core.scan.segment, core.scan.offset)
+            numbers = core.segments.numbers()
+            keys, orphans = list(core.index.rows), dict(core.index.orphans)
+            store = core.store
+        _make(target)
+        into = Disk(target)
+        try:
+            for name in (SEGMENTS, CLAIMS, QUARANTINE, "temp"):
+                into.make_directory(name)
+            for name in (LOCK, LEASES):
+                into.done(into.create(name))
+            for number in numbers:
+                if number <= end[0]:
+                    _copy_segment(core, into, number, end[1] if number == end[0] else None)
+            sync_directory(into, SEGMENTS)
+            _copy_claims(core, into, keys, orphans)
+            _seal(into, store=store, head=head, segment=end[0])
+        except SyncFailed as failed:
+            raise OutcomeUnknown(
+                f"the disk of {one_line(str(target))} did not take the backup ({failed}): remove it, and make another"
+            ) from failed
+        finally:
+            into.close()
+    return head
+
+
+def _make(target: Path) -> None:
+    try:
+        target.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
+        if any(target.iterdir()):
+            raise ConfigurationError(f"{one_line(str(target))} is not empty: name a new directory for the backup")
+        os.chmod(target, PRIVATE_DIRECTORY)  # noqa: PTH101
+    except OSError as error:
+        raise ConfigurationError(f"{one_line(str(target))} cannot be made ({error.strerror}): name another place") from error
+
+
+def _copy_segment(core: Core, into: Disk, number: int, size: int | None) -> None:
+    file = into.create(path_of(number))
+    try:
+        offset = 0
+        while True:
+            wanted = _COPIED_AT_ONCE if size is None else min(_COPIED_AT_ONCE, size - offset)
+            data = core.segments.read(number, offset, wanted) if wanted else b""
+            if not data:
+                break
+            write_all(into, file, data)
+            offset += len(data)
+        sync(into, file)
+    finally:
+        into.done(file)
+
+
+def _copy_claims(core: Core, into: Disk, keys: list[str], orphans: dict[str, int]) -> None:
+    copied = Claims(into)
+    for key in keys:
+        slot, attempt = slot_of(key), 1
+        while (stored := core.claims.read(slot, attempt)) is not None:
+            copied.write_copy(slot, attempt, stored)
+            attempt += 1
+    for key, attempt in orphans.items():
+        stored = core.claims.read(slot_of(key), attempt)
+        if stored is not None and copied.read(slot_of(key), attempt) is None:
+            copied.write_copy(slot_of(key), attempt, stored)
+    copied.sync_all()
+
+
+def _seal(into: Disk, *, store: str, head: Head, segment: int) -> None:
+    data = both_slots(store=store, head=head, segment=segment, signature=signature_of(into.status_of(path_of(segment))))
+    file = into.create(ANCHOR)
+    try:
+        write_all(into, file, data)
+        sync(into, file)
+    finally:
+        into.done(file)
+    sync_directory(into)
+    write_fence(into, Fence(state=FenceState.RECOVERY_REQUIRED, store=store, reason=FenceReason.COPIED))

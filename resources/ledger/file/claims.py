@@ -1,0 +1,246 @@
+"""Claims: one file per attempt at a slot, published whole by link, so that of two at once one wins. Durable before its row.
+
+    claims/<customer>/<period>/<kind>         attempt 1
+    claims/<customer>/<period>/<kind>.<n>     attempt n
+
+It holds what its opening row says (pins whole), so a claim whose row was never written can be completed, or be given up as doubt.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from guards.canonical import Json, canonical_json
+from guards.delivery.entry import Entry
+from guards.delivery.pins import Pins
+from guards.delivery.slot import NotASlot, Slot
+from guards.text import one_line
+from resources.errors import ConfigurationError
+from resources.ledger.file.disk import Disk
+from resources.ledger.file.writing import sync, sync_directory, write_all, write_temporary
+
+NAME: Final = "claims"
+_TEMPORARY: Final = "temp/claim"
+_MOST_BYTES: Final = 80 * 1024
+_MOST_SYNCED: Final = 4096
+"""Directories that this process has made durable, or found so, and need not sync again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    slot: Slot
+    attempt: int
+    pins: Pins
+    key: str
+    approval: dict[str, Json]
+
+    @property
+    def bytes(self) -> bytes:
+        held = canonical_json(
+            {
+                "version": 1,
+                "customer": self.slot.customer,
+                "period": self.slot.period,
+                "kind": self.slot.kind,
+                "reservation": self.slot.reservation_id(self.attempt),
+                "attempt": self.attempt,
+                "pins": self.pins.as_json(),
+                "pins_digest": self.pins.digest,
+                "key": self.key,
+                "approval": self.approval,
+            }
+        )
+        return b'{"checksum":"' + hashlib.sha256(held).hexdigest().encode("ascii") + b'","claim":' + held + b"}\n"
+
+
+def claim_of(entry: Entry) -> Claim:
+    """Of an entry that opens an attempt."""
+    assert entry.pins is not None
+    return Claim(slot=entry.slot, attempt=entry.attempt, pins=entry.pins, key=entry.key, approval=dict(entry.approval))
+
+
+def parse_claim(stored: bytes) -> Claim | None:
+    """None for anything that `Claim.bytes` did not make."""
+    try:
+        held: dict[str, Any] = json.loads(stored)["claim"]
+        claim = Claim(
+            slot=Slot(held["customer"], held["period"], held["kind"]),
+            attempt=held["attempt"],
+            pins=Pins(facts=held["pins"]["facts"], authority=held["pins"]["authority"]),
+            key=held["key"],
+            approval=held["approval"],
+        )
+        return claim if claim.bytes == stored else None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def path_of(slot: Slot, attempt: int) -> str:
+    return f"{NAME}/{slot.customer}/{slot.period}/{_file_name(slot.kind, attempt)}"
+
+
+def _file_name(kind: str, attempt: int) -> str:
+    return kind if attempt == 1 else f"{kind}.{attempt}"
+
+
+class Claims:
+    """Used while the store's lock is held, but for reading: a claim never changes."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._synced: dict[str, None] = {}
+
+    def read(self, slot: Slot, attempt: int) -> bytes | None:
+        """None when there is none. `OSError` as the disk says it."""
+        try:
+            file = self._disk.open_read(path_of(slot, attempt))
+        except FileNotFoundError:
+            return None
+        try:
+            return self._disk.read(file, 0, _MOST_BYTES)
+        finally:
+            self._disk.done(file)
+
+    def problem(self, entry: Entry) -> str:
+        """Why the claim of this opening entry is not what it should be; "" when it is."""
+        try:
+            stored = self.read(entry.slot, entry.attempt)
+        except OSError as error:
+            return f"its claim cannot be read ({error.strerror})"
+        if stored is None:
+            return "its claim is gone"
+        return "" if stored == claim_of(entry).bytes else "its claim is not what was written"
+
+    def publish(self, claim: Claim) -> bool:
+        """Durable when this returns. False: there is one already, and nothing was changed. `OSError`: nothing is left of it."""
+        made = self._directories(claim.slot)
+        path = path_of(claim.slot, claim.attempt)
+        linked = False
+        try:
+            write_temporary(self._disk, _TEMPORARY, claim.bytes)
+            try:
+                self._disk.link(_TEMPORARY, path)
+                linked = True
+            finally:
+                self._disk.unlink(_TEMPORARY)
+            self._sync(claim.slot)
+        except FileExistsError:
+            return False
+        except OSError:
+            if linked:
+                with suppress(OSError):
+                    self._disk.unlink(path)
+            self._undo(made)
+            raise
+        return True
+
+    def withdraw(self, claim: Claim) -> None:
+        """Its row could not be written, and nobody can have seen it: the lock was held throughout."""
+        self._disk.unlink(path_of(claim.slot, claim.attempt))
+        directory = f"{NAME}/{claim.slot.customer}/{claim.slot.period}"
+        sync_directory(self._disk, directory)
+        if not self._disk.names(directory):
+            self._undo([directory])
+            if not self._disk.names(f"{NAME}/{claim.slot.customer}"):
+                self._undo([f"{NAME}/{claim.slot.customer}"])
+
+    def make_durable(self, slot: Slot) -> None:
+        """Of a claim that a process left which may have died before it synced the directories."""
+        self._synced.clear()
+        self._sync(slot)
+
+    def replace(self, claim: Claim) -> None:
+        """Anew, over whatever stands there. For repair."""
+        self._directories(claim.slot)
+        write_temporary(self._disk, _TEMPORARY, claim.bytes)
+        self._disk.rename(_TEMPORARY, path_of(claim.slot, claim.attempt))
+        self.make_durable(claim.slot)
+
+    def write_many(self, claims: Iterable[Claim]) -> None:
+        """Into a store that does not count yet: each file durable, then each directory once. `FileExistsError` for a claim that is there."""
+        for claim in claims:
+            self.write_copy(claim.slot, claim.attempt, claim.bytes)
+        self.sync_all()
+
+    def write_copy(self, slot: Slot, attempt: int, data: bytes) -> None:
+        self._directories(slot)
+        file = self._disk.create(path_of(slot, attempt))
+        try:
+            write_all(self._disk, file, data)
+            sync(self._disk, file)
+        finally:
+            self._disk.done(file)
+
+    def sync_all(self) -> None:
+        """Every directory, deepest first."""
+        for customer in self._directories_in(NAME):
+            for period in self._directories_in(f"{NAME}/{customer}"):
+                sync_directory(self._disk, f"{NAME}/{customer}/{period}")
+            sync_directory(self._disk, f"{NAME}/{customer}")
+        sync_directory(self._disk, NAME)
+
+    def walk(self) -> Iterator[tuple[Slot, int]]:
+        """Every claim, by its name. Names that no claim has are passed over; links are refused."""
+        for customer in self._directories_in(NAME):
+            for period in self._directories_in(f"{NAME}/{customer}"):
+                for entry in self._disk.entries(f"{NAME}/{customer}/{period}"):
+                    if not entry.is_file:
+                        raise _foreign(f"{NAME}/{customer}/{period}/{entry.name}")
+                    kind, _, number = entry.name.partition(".")
+                    with suppress(NotASlot, ValueError):
+                        slot, attempt = Slot(customer, period, kind), int(number) if number else 1
+                        if _file_name(kind, attempt) == entry.name:
+                            yield slot, attempt
+
+    def _directories_in(self, path: str) -> Iterator[str]:
+        try:
+            entries = self._disk.entries(path)
+        except FileNotFoundError:
+            return
+        for entry in entries:
+            if not entry.is_directory:
+                raise _foreign(f"{path}/{entry.name}")
+            yield entry.name
+
+    def _directories(self, slot: Slot) -> list[str]:
+        """Those that were made, deepest last."""
+        made: list[str] = []
+        try:
+            for path in (f"{NAME}/{slot.customer}", f"{NAME}/{slot.customer}/{slot.period}"):
+                if path in self._synced:
+                    continue
+                with suppress(FileExistsError):
+                    self._disk.make_directory(path)
+                    made.append(path)
+        except OSError:
+            self._undo(made)
+            raise
+        return made
+
+    def _undo(self, made: list[str]) -> None:
+        for path in reversed(made):
+            self._synced.pop(path, None)
+            with suppress(OSError):
+                self._disk.remove_directory(path)
+
+    def _sync(self, slot: Slot) -> None:
+        """The claim's entry, and the entries of the directories above it that may not be durable yet."""
+        customer, period = f"{NAME}/{slot.customer}", f"{NAME}/{slot.customer}/{slot.period}"
+        sync_directory(self._disk, period)
+        if period not in self._synced:
+            sync_directory(self._disk, customer)
+            if customer not in self._synced:
+                sync_directory(self._disk, NAME)
+            while len(self._synced) >= _MOST_SYNCED:
+                del self._synced[next(iter(self._synced))]
+            self._synced[customer] = None
+            self._synced[period] = None
+
+
+def _foreign(path: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{one_line(path)} in the ledger's directory is not a claim's: a link, or a foreign file. Remove it"
+    )

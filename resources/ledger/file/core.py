@@ -1,0 +1,381 @@
+"""The open store: lock, look, append. What every call goes through, whatever it is for.
+
+Under the lock an unchanged signature of the active segment (device, inode, size, mtime, ctime) means that nothing has happened since this
+object looked last; the signature that the last writer anchored means that only the rows after those known are new; anything else is read
+again from the first row.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
+
+from guards.delivery.entry import Event
+from guards.delivery.row import Head, Row
+from guards.text import one_line
+from resources.errors import OutcomeUnknown, Unreachable
+from resources.ledger.file import fence as fences
+from resources.ledger.file.anchor import NAME as ANCHOR
+from resources.ledger.file.anchor import Anchor, AnchorFile, Signature, both_slots
+from resources.ledger.file.claims import Claims
+from resources.ledger.file.disk import Disk
+from resources.ledger.file.fence import Fence, FenceReason, FenceState, read_fence, write_fence
+from resources.ledger.file.index import Index, key_of
+from resources.ledger.file.leases import Leases, MainLock
+from resources.ledger.file.line import line_of
+from resources.ledger.file.scan import Scan
+from resources.ledger.file.segments import Segments, signature_of
+from resources.ledger.file.standing import LOCK, Standing, fence_trouble, judge
+from resources.ledger.file.tidying import claim_again, copy_afresh, cut_torn_end
+from resources.ledger.file.writing import SyncFailed, publish_whole, refused_by_disk, sync, write_all
+
+_CLOSED: Final = "this ledger was closed: open it again"
+_FORKED: Final = "this ledger was opened by the parent process: open it again in this one"
+
+
+class Core:
+    """Not for use by two threads at once without its lock: `with core.locked():` is the lock, within the process and between processes."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        lock: MainLock,
+        leases: Leases,
+        anchor: AnchorFile,
+        *,
+        clock: Callable[[], datetime],
+        seal_rows: int,
+        seal_bytes: int,
+    ) -> None:
+        self.disk = disk
+        self.leases = leases
+        self.anchor = anchor
+        self.segments = Segments(disk)
+        self.claims = Claims(disk)
+        self.scan = Scan(self.segments, self.claims)
+        self.standing = Standing()
+        self.fence: Fence | None = None
+        self._lock = lock
+        self._clock = clock
+        self._seal = (seal_rows, seal_bytes)
+        self._mutex = threading.RLock()
+        self._is_locked = False
+        self._closed = ""
+        self._fence_seen: Signature | None = None
+        self._seen: Signature | None = None
+        self._accepted = 0
+
+    @property
+    def index(self) -> Index:
+        return self.scan.index
+
+    @property
+    def store(self) -> str:
+        return self.fence.store if self.fence is not None else "????????"
+
+    def now(self) -> datetime:
+        return self._clock().astimezone(UTC)
+
+    # The lock
+
+    @contextmanager
+    def locked(self, *, looking: bool = True) -> Iterator[None]:
+        """The store as it is now, and nobody else changes it. Errors of the disk become the ledger's own."""
+        with self._mutex:
+            if self._closed:
+                raise Unreachable(self._closed)
+            if self._is_locked:
+                yield
+                return
+            self._acquire()
+            try:
+                if looking:
+                    self._look()
+                yield
+            except SyncFailed as failed:
+                self.give_up(failed)
+                raise OutcomeUnknown(
+                    f"the disk below the ledger did not say that it has what was written ({failed}): the ledger is closed. Open it again, "
+                    "which verifies everything, and look before anything is sent"
+                ) from failed
+            except OSError as error:
+                raise refused_by_disk(error, "what was asked for") from error
+            finally:
+                self._is_locked = False
+                if not self._closed:
+                    self._lock.release()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other thread uses this object; other processes go on."""
+        with self._mutex:
+            if self._closed:
+                raise Unreachable(self._closed)
+            try:
+                yield
+            except OSError as error:
+                raise refused_by_disk(error, "what was asked for") from error
+
+    def _acquire(self) -> None:
+        try:
+            self._lock.acquire()
+            mine, named = self.disk.status(self._lock.file), self.disk.status_of(LOCK)
+        except OSError as error:
+            raise Unreachable(
+                f"the ledger could not be locked ({error.strerror or error!r}): look at its directory, then try again"
+            ) from error
+        if (mine.st_dev, mine.st_ino) != (named.st_dev, named.st_ino):
+            self.close(
+                "the ledger's lock file was replaced while it was open, so the lock proves nothing: close every user of it, then open it again"
+            )
+            raise Unreachable(self._closed)
+        self._is_locked = True
+
+    def forget(self) -> None:
+        """In a forked child: the parent's locks are on descriptions that the child shares, so nothing is unlocked, only closed."""
+        self._mutex = threading.RLock()
+        self.close(_FORKED)
+
+    def close(self, why: str = _CLOSED) -> None:
+        with self._mutex:
+            if self._closed:
+                return
+            self._closed = why
+            for part in (self.leases, self.anchor, self.segments, self._lock, self.disk):
+                with suppress(OSError):
+                    part.close()
+
+    def give_up(self, failed: SyncFailed) -> None:
+        """A sync failed: what was written may be there, or only seem to be. Nothing is believed until everything was read again."""
+        if self.fence is not None:
+            with suppress(OSError, SyncFailed):
+                note = one_line(str(failed), limit=200)
+                write_fence(
+                    self.disk, replace(self.fence, state=FenceState.RECOVERY_REQUIRED, reason=FenceReason.SYNC_FAILED, note=note)
+                )
+        self.close(f"{_CLOSED} (the disk did not take what was written)")
+
+    # Looking
+
+    def _look(self) -> None:
+        seen = self._fence_signature()
+        if seen is None or seen != self._fence_seen:
+            self.fence, self._fence_seen = read_fence(self.disk), seen
+            if self.fence is not None and self.fence.reason is FenceReason.SYNC_FAILED:
+                self.recover_from_failed_sync()
+                return
+            self.rescan()
+        elif self.segments.signature(self.scan.segment) != self._seen or self._is_overtaken():
+            self._catch_up()
+
+    def _fence_signature(self) -> Signature | None:
+        try:
+            return signature_of(self.disk.status_of(fences.NAME))
+        except FileNotFoundError:
+            return None
+
+    def _is_full(self) -> bool:
+        return self.scan.in_segment >= self._seal[0] or self.scan.offset >= self._seal[1]
+
+    def _is_overtaken(self) -> bool:
+        """A full segment no longer changes: whether the next has begun has to be asked."""
+        return self._is_full() and self.segments.signature(self.scan.segment + 1) is not None
+
+    def _catch_up(self) -> None:
+        self.segments.reopen()
+        self.anchor.read()
+        newest = self.anchor.newest
+        if newest is None or not self._is_published(newest) or not self._take_written(newest.segment, newest.head):
+            self.rescan()
+            return
+        self._seen = newest.signature
+
+    def _is_published(self, newest: Anchor) -> bool:
+        """The last writer left everything so, and came to its end."""
+        return (
+            newest.store == self.store
+            and self.segments.signature(newest.segment) == newest.signature
+            and self.segments.signature(newest.segment + 1) is None
+        )
+
+    def _take_written(self, until: int, head: Head) -> bool:
+        if self._seen is None or self.standing.is_cut or until < self.scan.segment:
+            return False
+        for number in range(self.scan.segment, until + 1):
+            begin = self.scan.offset if number == self.scan.segment else 0
+            for offset, line in self.segments.lines(number, begin):
+                if not self.scan.take_written(number, offset, line):
+                    return False
+        return self.index.head == head
+
+    def begin(self, scan: Scan) -> None:
+        """The first look, with what was read of it without the lock."""
+        self.fence, self._fence_seen = read_fence(self.disk), self._fence_signature()
+        if self.fence is not None and self.fence.reason is FenceReason.SYNC_FAILED:
+            self.recover_from_failed_sync()
+        else:
+            self.conclude(scan)
+
+    def rescan(self) -> None:
+        """From the first row, under the lock."""
+        is_same = self.fence is not None and self.fence.accepted == self._accepted
+        known = self.index.head if self._seen is not None and is_same else None
+        scan = Scan(self.segments, self.claims)
+        scan.list_claims()
+        self.conclude(scan, known=known)
+
+    def conclude(self, scan: Scan, *, known: Head | None = None) -> None:
+        """Reads what is left, under the lock; what was never acknowledged at the end is set aside and cut."""
+        self.segments.reopen()
+        self.anchor.read()
+        scan.run(self.segments.numbers())
+        if self.fence is not None and self.fence.may_be_tidied:
+            cut_torn_end(scan, disk=self.disk, segments=self.segments, anchor=self.anchor)
+        self.standing = judge(scan, disk=self.disk, segments=self.segments, anchor=self.anchor, fence=self.fence, known=known)
+        self.scan = scan
+        self._accepted = self.fence.accepted if self.fence is not None else 0
+        if self.standing.is_cut and known is not None and self.fence is not None and self.fence.state is FenceState.READY:
+            self.write_fence(
+                replace(
+                    self.fence,
+                    state=FenceState.RECOVERY_REQUIRED,
+                    reason=FenceReason.CUT_BACK,
+                    note=f"row {known.sequence} was known",
+                )
+            )
+        self._seen = self.segments.signature(scan.segment)
+        if not self.standing.trouble:
+            self._publish_if_behind()
+
+    def take_verified(self, scan: Scan) -> None:
+        """A scan of the same moment: what it found in doubt is in doubt from now on."""
+        if scan.torn is None and (scan.segment, scan.offset) == (self.scan.segment, self.scan.offset):
+            self.scan = scan
+
+    def _publish_if_behind(self) -> None:
+        """A writer was killed between its row and the anchor: the row may not be durable yet. It is believed from now on, so it must be."""
+        newest = self.anchor.newest
+        if newest is None or newest.head != self.index.head or newest.signature != self._seen:
+            sync(self.disk, self.segments.file(self.scan.segment))
+            self._publish(durable=True)
+
+    def _publish(self, *, durable: bool) -> None:
+        assert self._seen is not None
+        self.anchor.write(store=self.store, head=self.index.head, segment=self.scan.segment, signature=self._seen, sync=durable)
+
+    def write_fence(self, fence: Fence) -> None:
+        write_fence(self.disk, fence)
+        self.fence, self._fence_seen = fence, self._fence_signature()
+
+    def recover_from_failed_sync(self) -> None:
+        """Everything is read again. What was being written goes to fresh files, since pages that failed may be marked clean."""
+        self.rescan()
+        if self.standing.is_cut or self.fence is None:
+            return
+        copy_afresh(self.scan.segment, disk=self.disk, segments=self.segments)
+        claim_again(self.index.orphans, self.claims)
+        self._seen = self.segments.signature(self.scan.segment)
+        self.fresh_anchor()
+        self.write_fence(replace(self.fence, state=FenceState.READY, reason=FenceReason.NONE, note=""))
+        self.standing = Standing(fence_trouble(self.disk, self.fence))
+
+    def accept(self) -> None:
+        """What is there is the chain from now on."""
+        self._accepted = self.fence.accepted if self.fence is not None else 0
+        self._seen = self.segments.signature(self.scan.segment)
+        self.fresh_anchor()
+
+    def settle_in(self, *, segment: int) -> None:
+        """After rows were taken over: what they amount to is read, and anchored."""
+        self.claims = Claims(self.disk)
+        scan = Scan(self.segments, self.claims)
+        scan.run(range(1, segment + 1))
+        scan.finish(None)
+        self.scan = scan
+        self._seen = self.segments.signature(scan.segment)
+        self.fresh_anchor()
+
+    def begin_again(self) -> None:
+        """As when it was opened."""
+        self._seen = None
+        self.anchor.close()
+        self.anchor = AnchorFile(self.disk, self.disk.open_fixed(ANCHOR))
+        self.fence, self._fence_seen = read_fence(self.disk), self._fence_signature()
+        self.rescan()
+
+    def fresh_anchor(self) -> None:
+        """A new file, whole: for what was proven, or accepted."""
+        assert self._seen is not None
+        newest = self.anchor.newest
+        data = both_slots(
+            store=self.store,
+            head=self.index.head,
+            segment=self.scan.segment,
+            signature=self._seen,
+            serial=newest.serial + 1 if newest else 1,
+        )
+        publish_whole(self.disk, "temp/anchor", ANCHOR, data)
+        self.anchor.close()
+        self.anchor = AnchorFile(self.disk, self.disk.open_fixed(ANCHOR))
+        self.anchor.read()
+
+    # Writing
+
+    def append(self, rows: Sequence[Row], *, durable_anchor: bool = False) -> None:
+        """Durable when this returns. `OSError`: nothing was recorded. `SyncFailed`: who knows."""
+        begun = self._begin_segment_when_full()
+        scan, number = self.scan, self.scan.segment
+        file = self.segments.file(number)
+        lines = [line_of(row.digest, row.bytes) for row in rows]
+        before = scan.offset
+        try:
+            write_all(self.disk, file, b"".join(lines))
+        except OSError:
+            self._cut_back(before)
+            if begun is not None:
+                self._undo_segment(begun)
+            raise
+        sync(self.disk, file)
+        self._seen = signature_of(self.disk.status(file))
+        try:
+            self.anchor.write(store=self.store, head=rows[-1].head, segment=number, signature=self._seen, sync=durable_anchor)
+        except OSError:
+            if durable_anchor:
+                self._cut_back(before)
+                if begun is not None:
+                    self._undo_segment(begun)
+                raise
+        for row, line in zip(rows, lines, strict=True):
+            entry = row.entry
+            scan.take_own(entry.slot, entry.reservation_id, entry.state, row.head, number, scan.offset, len(line))
+            if entry.event is Event.OPENED:
+                self.index.orphans.pop(key_of(entry.slot), None)
+
+    def _cut_back(self, size: int) -> None:
+        """What was appended, and nobody was told of, goes again."""
+        file = self.segments.file(self.scan.segment)
+        try:
+            self.disk.truncate(file, size)
+        except OSError as error:
+            raise SyncFailed(f"{file.path} could not be cut back: {error.strerror or error!r}") from error
+        sync(self.disk, file)
+        self._seen = signature_of(self.disk.status(file))
+
+    def _begin_segment_when_full(self) -> tuple[int, int, int] | None:
+        """Where the scan stood, when the next segment was begun."""
+        if not self._is_full():
+            return None
+        scan = self.scan
+        before = (scan.segment, scan.offset, scan.in_segment)
+        self.segments.create(scan.segment + 1)
+        scan.segment, scan.offset, scan.in_segment = scan.segment + 1, 0, 0
+        self._seen = self.segments.signature(scan.segment)
+        return before
+
+    def _undo_segment(self, before: tuple[int, int, int]) -> None:
+        """An empty segment that no row came into."""
+        self.segments.remove(self.scan.segment)
+        self.scan.segment, self.scan.offset, self.scan.in_segment = before
+        self._seen = self.segments.signature(self.scan.segment)

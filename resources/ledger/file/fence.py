@@ -1,0 +1,111 @@
+"""The fence document: whether this store may be used at all. One file, replaced whole, with a checksum."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from guards.canonical import Json, canonical_json
+from resources.ledger.file.disk import Disk
+from resources.ledger.file.writing import publish_whole
+
+NAME: Final = "fence.json"
+_TEMPORARY: Final = "temp/fence"
+_MOST_BYTES: Final = 16 * 1024
+
+
+class FenceState(StrEnum):
+    PREPARING = "preparing"
+    """Being made, or taking over the rows of another store: nothing in it counts yet."""
+    READY = "ready"
+    RECOVERY_REQUIRED = "recovery_required"
+    RETIRED = "retired"
+    """Exported and given up: it answers, and nothing is sent from here again."""
+
+
+class FenceReason(StrEnum):
+    NONE = ""
+    SYNC_FAILED = "sync_failed"
+    """The disk did not take what was written. Ends with a full verification and a fresh copy of what was being written."""
+    COPIED = "copied"
+    """Another directory than the one that was made: a copy, or a restored backup. Ends with a person's word."""
+    CUT_BACK = "cut_back"
+    """Rows that were there are not. Ends with a person's word."""
+    ADOPTING = "adopting"
+    """Taking over the rows of another store. Found so by who opens it: what was taken so far goes."""
+    ACCEPTING = "accepting"
+    """A person has accepted a copy or a loss, and what was open is being turned into doubt: the next repair goes on with it."""
+    RETIRED = "retired"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """`place` is `place.identity`; `store` 8 hex digits that a store keeps for life."""
+
+    state: FenceState
+    store: str
+    place: Mapping[str, Json] = field(default_factory=dict)
+    reason: FenceReason = FenceReason.NONE
+    note: str = ""
+    accepted: int = 0
+    """How often a person has accepted a copy or a loss: what a process knew before counts no longer then."""
+
+    @property
+    def may_be_tidied(self) -> bool:
+        """A torn end is cut, in the store itself and not in a copy or in one that is given up."""
+        return self.state is FenceState.READY or self.reason is FenceReason.SYNC_FAILED
+
+    def as_json(self) -> dict[str, Json]:
+        return {
+            "version": 1,
+            "state": self.state.value,
+            "store": self.store,
+            "place": dict(self.place),
+            "reason": self.reason.value,
+            "note": self.note,
+            "accepted": self.accepted,
+        }
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(canonical_json(self.as_json())).hexdigest()
+
+    @property
+    def bytes(self) -> bytes:
+        return canonical_json({"checksum": self.checksum, "fence": self.as_json()}) + b"\n"
+
+
+def parse_fence(stored: bytes) -> Fence | None:
+    """None for anything that `Fence.bytes` did not make."""
+    try:
+        held: dict[str, Any] = json.loads(stored)["fence"]
+        fence = Fence(
+            state=FenceState(held["state"]),
+            store=held["store"],
+            place=held["place"],
+            reason=FenceReason(held["reason"]),
+            note=held["note"],
+            accepted=held["accepted"],
+        )
+        return fence if fence.bytes == stored else None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def read_fence(disk: Disk) -> Fence | None:
+    """None when it is not there, or is not what this program wrote."""
+    try:
+        file = disk.open_read(NAME)
+    except OSError:
+        return None
+    try:
+        return parse_fence(disk.read(file, 0, _MOST_BYTES))
+    finally:
+        disk.done(file)
+
+
+def write_fence(disk: Disk, fence: Fence) -> None:
+    """Durable when this returns."""
+    publish_whole(disk, _TEMPORARY, NAME, fence.bytes)

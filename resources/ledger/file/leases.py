@@ -1,0 +1,71 @@
+"""Leases: one locked byte per reservation that is being sent. The kernel drops it with the process that holds it, whatever kills that."""
+
+from typing import Final
+
+from resources.ledger.file.disk import Disk, File
+from resources.ledger.file.locks import is_locked, lock, try_lock, unlock
+
+NAME: Final = "leases"
+_DIGITS: Final = 15
+"""Of the reservation id, so that every offset fits an off_t: two of 1,000,000 reservations share a byte with odds of 1 in 2,000,000,
+and then one waits for the other."""
+
+
+class Leases:
+    """Used while the store's lock is held, so taking and asking never race."""
+
+    def __init__(self, disk: Disk, file: File) -> None:
+        self._disk = disk
+        self._file = file
+        self._held: set[str] = set()
+
+    def take(self, reservation_id: str) -> bool:
+        """False: somebody else holds it."""
+        if reservation_id in self._held:
+            return False
+        if not try_lock(self._file.descriptor, _offset(reservation_id)):
+            return False
+        self._held.add(reservation_id)
+        return True
+
+    def drop(self, reservation_id: str) -> None:
+        """Nothing when this is not its holder."""
+        if reservation_id in self._held:
+            self._held.discard(reservation_id)
+            unlock(self._file.descriptor, _offset(reservation_id))
+
+    def is_held(self, reservation_id: str) -> bool:
+        """By anyone alive."""
+        return reservation_id in self._held or is_locked(self._file.descriptor, _offset(reservation_id))
+
+    def close(self) -> None:
+        """Ends all that are held here."""
+        self._held.clear()
+        self._disk.done(self._file)
+
+
+class MainLock:
+    """One transition at a time, whichever process makes it. Byte 1 is the queue: without it the one that just released byte 0 took it
+    again before the waiting had woken up, and of eight processes one waited for seconds."""
+
+    def __init__(self, disk: Disk, file: File) -> None:
+        self._disk = disk
+        self.file = file
+
+    def acquire(self) -> None:
+        descriptor = self.file.descriptor
+        lock(descriptor, 1)
+        try:
+            lock(descriptor, 0)
+        finally:
+            unlock(descriptor, 1)
+
+    def release(self) -> None:
+        unlock(self.file.descriptor, 0)
+
+    def close(self) -> None:
+        self._disk.done(self.file)
+
+
+def _offset(reservation_id: str) -> int:
+    return int(reservation_id[:_DIGITS], 16)

@@ -1,0 +1,203 @@
+"""Repair: only what loses nothing and makes nothing unsent. What else is wrong is listed, and left to a person.
+
+1. An orphan claim becomes `unknown`: somebody claimed the slot, and no row says what followed.
+2. A claim that is gone or altered is written again from its opening row; without a row it becomes `unknown` by what is left of it.
+3. A copy, or a loss, that a person accepts: first everything that was still open becomes `unknown`, then the store is ready.
+"""
+
+import hashlib
+import secrets
+from dataclasses import replace
+
+from guards.delivery.entry import Entry, Event, Reservation
+from guards.delivery.outcome import Reason
+from guards.delivery.pins import Pins
+from guards.delivery.refusal import LedgerRefused
+from guards.delivery.reservation import ReservationState
+from guards.delivery.slot import Slot
+from resources.ledger.file.claims import Claim, parse_claim
+from resources.ledger.file.claims import path_of as claim_path
+from resources.ledger.file.core import Core
+from resources.ledger.file.fence import Fence, FenceReason, FenceState
+from resources.ledger.file.index import Doubt, key_of, slot_of
+from resources.ledger.file.moving import Mover
+from resources.ledger.file.place import identity
+from resources.ledger.file.reading import Attempt, Reader
+from resources.ledger.file.segments import path_of
+from resources.ledger.file.standing import LOCK, Standing
+from resources.ledger.file.tidying import set_aside
+from resources.ledger.file.writing import sync
+from resources.ledger.interface import Repair, Repairs
+
+_STILL_OPEN = (ReservationState.PREPARED, ReservationState.SENDING)
+
+
+class Repairer:
+    """Used under the store's lock."""
+
+    def __init__(self, core: Core, reader: Reader, mover: Mover) -> None:
+        self._core = core
+        self._reader = reader
+        self._mover = mover
+        self._made: list[Repair] = []
+
+    def repair(self, *, accept_copy: bool, accept_loss: bool) -> Repairs:
+        core = self._core
+        core.rescan()
+        if core.standing.trouble and not self._accept(accept_copy=accept_copy, accept_loss=accept_loss):
+            return Repairs(tuple(self._made), tuple(core.scan.faults))
+        self._claims_with_rows()
+        self._claims_without_rows()
+        core.rescan()
+        return Repairs(tuple(self._made), tuple(core.scan.faults))
+
+    # The whole store
+
+    def _accept(self, *, accept_copy: bool, accept_loss: bool) -> bool:
+        """False: it stays as it is."""
+        core, fence = self._core, self._core.fence
+        if fence is not None and fence.state in (FenceState.RETIRED, FenceState.PREPARING):
+            return False
+        goes_on = fence is not None and fence.reason is FenceReason.ACCEPTING
+        moved = fence is None or fence.reason is FenceReason.COPIED or dict(fence.place) != identity(core.disk, LOCK)
+        if not goes_on:
+            if (core.standing.is_cut and not accept_loss) or (moved and not accept_copy):
+                return False
+            if core.standing.is_cut and not self._cut_what_is_damaged():
+                return False
+            if not core.standing.is_cut and not moved and fence is not None and fence.reason is FenceReason.CUT_BACK:
+                core.write_fence(replace(fence, state=FenceState.READY, reason=FenceReason.NONE, note=""))
+                core.rescan()
+                self._say("the rows that were gone are there again: the store may send")
+                return not core.standing.trouble
+        self._doubt_what_is_open(fence)
+        return True
+
+    def _doubt_what_is_open(self, fence: Fence | None) -> None:
+        """Durable first: that somebody has accepted. Then the doubt; only then is it ready."""
+        core = self._core
+        newest = core.anchor.newest
+        name = fence.store if fence is not None else newest.store if newest is not None else secrets.token_hex(4)
+        accepting = Fence(
+            state=FenceState.RECOVERY_REQUIRED,
+            store=name,
+            place=identity(core.disk, LOCK),
+            reason=FenceReason.ACCEPTING,
+            accepted=(fence.accepted if fence is not None else 0) + 1,
+        )
+        core.write_fence(accepting)
+        core.accept()
+        core.standing = Standing()
+        for key in sorted(core.index.in_state(*_STILL_OPEN)):
+            current = self._reader.latest(slot_of(key))
+            if isinstance(current, Reservation):
+                self._to_unknown(current)
+        self._claims_without_rows()
+        core.write_fence(replace(accepting, state=FenceState.READY, reason=FenceReason.NONE))
+        core.standing = Standing()
+        self._say("it was accepted that this is the store from now on; what was still open is unknown, for a person to resolve")
+
+    def _to_unknown(self, current: Reservation) -> None:
+        entry = Entry(
+            event=Event.MOVED,
+            slot=current.slot,
+            attempt=current.attempt,
+            state=ReservationState.UNKNOWN,
+            fence=current.fence,
+            holder=current.holder,
+            pins_digest=current.pins.digest,
+            reason=Reason.MIGRATED,
+        )
+        if not isinstance(self._mover.append(current, (entry,)), LedgerRefused):
+            self._say(f"{current.slot.key} was {current.state} and is unknown", current.slot)
+
+    def _cut_what_is_damaged(self) -> bool:
+        """Behind the last row that is whole: set aside, then cut, so that rows can follow again."""
+        core, scan = self._core, self._core.scan
+        if core.segments.signature(scan.segment) is None:
+            if scan.index.head.sequence:
+                return False
+            core.segments.create(scan.segment)
+            core.rescan()
+            return True
+        size = scan.end_of_rows
+        rest = core.segments.read(scan.segment, size, 1 << 27)
+        if rest:
+            kept = set_aside(core.disk, f"cut-{scan.segment:06d}-{size}", rest)
+            file = core.segments.file(scan.segment)
+            core.disk.truncate(file, size)
+            sync(core.disk, file)
+            self._say(f"what followed the last whole row of {path_of(scan.segment)} was moved to {kept}")
+            core.rescan()
+        return True
+
+    # Claims
+
+    def _claims_with_rows(self) -> None:
+        for key in sorted(self._core.index.doubts):
+            attempts = self._reader.attempts(key)
+            if isinstance(attempts, Doubt):
+                continue
+            for attempt in attempts:
+                self._write_again(attempt)
+
+    def _write_again(self, attempt: Attempt) -> None:
+        held = attempt.reservation
+        claim = Claim(slot=held.slot, attempt=held.attempt, pins=held.pins, key=held.key, approval=dict(held.opened_under))
+        stored = self._core.claims.read(held.slot, held.attempt)
+        if stored == claim.bytes:
+            return
+        kept = self._set_aside(held.slot, held.attempt, stored) if stored is not None else ""
+        self._core.claims.replace(claim)
+        self._say(f"the claim on {held.slot.key} was written again from its row{kept}", held.slot)
+
+    def _claims_without_rows(self) -> None:
+        for key, attempt in sorted(self._core.index.orphans.items()):
+            slot = slot_of(key)
+            before = self._reader.latest(slot)
+            stored = self._core.claims.read(slot, attempt)
+            if isinstance(before, LedgerRefused) and key in self._core.index.rows:
+                continue
+            current = before if isinstance(before, Reservation) else None
+            if stored is None or attempt != (current.attempt + 1 if current is not None else 1):
+                continue
+            self._orphan_to_unknown(current, slot, attempt, stored)
+
+    def _orphan_to_unknown(self, current: Reservation | None, slot: Slot, attempt: int, stored: bytes) -> None:
+        claim = parse_claim(stored)
+        if claim is None or (claim.slot, claim.attempt) != (slot, attempt):
+            kept = self._set_aside(slot, attempt, stored)
+            claim = Claim(
+                slot=slot,
+                attempt=attempt,
+                pins=Pins({"altered_claim_sha256": hashlib.sha256(stored).hexdigest()}),
+                key="repair",
+                approval={},
+            )
+            self._core.claims.replace(claim)
+            self._say(f"the claim on {slot.key} was altered, and no row says what it was{kept}", slot)
+        else:
+            self._core.claims.make_durable(slot)
+        entry = Entry(
+            event=Event.OPENED,
+            slot=slot,
+            attempt=attempt,
+            state=ReservationState.UNKNOWN,
+            fence=current.fence + 1 if current is not None else 0,
+            holder="",
+            pins_digest=claim.pins.digest,
+            pins=claim.pins,
+            key=claim.key,
+            reason=Reason.ORPHAN_CLAIM,
+            approval=claim.approval,
+        )
+        self._core.index.doubts.pop(key_of(slot), None)
+        if not isinstance(self._mover.append_unclaimed(current, entry), LedgerRefused):
+            self._say(f"the claim on {slot.key} had no row: it is unknown, for a person to resolve", slot)
+
+    def _set_aside(self, slot: Slot, attempt: int, stored: bytes) -> str:
+        name = claim_path(slot, attempt).replace("/", "-")
+        return f"; what stood there is in {set_aside(self._core.disk, name[:200], stored)}"
+
+    def _say(self, what: str, slot: Slot | None = None) -> None:
+        self._made.append(Repair(what, slot=slot))
