@@ -62,13 +62,13 @@ def ask_about(doubtful: Iterable[Reservation], providers: Mapping[Provider, Open
 def words(sighting: Sighting, provider: Provider) -> str:
     match sighting:
         case Found():
-            return f"{provider} holds it: recovery will settle it as sent"
+            return f"the {provider} provider holds it: recovery will settle it as sent"
         case NotFound(searched):
             return (
                 f"{provider} was asked for its key and does not show it ({searched}), which does not prove that it never arrived"
             )
         case CannotTell(why):
-            return f"{provider} cannot tell: {why}"
+            return f"the {provider} provider cannot tell: {why}"
         case _:
             assert_never(sighting)
 
