@@ -105,7 +105,7 @@ class DeliveryApply:
                 plan=self.plan,
                 decision=decision,
                 current=self._current(scope_of(self.route, ledger, world.registry)),
-                fresh=Fresh(world, world.incomplete),
+                fresh=Fresh(world, ledger.health().recovery),
                 lease=lease,
                 now=self.state.now(),
                 remaining=tuple(target for target in targets if target.slot not in ended),

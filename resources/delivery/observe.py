@@ -79,6 +79,7 @@ class Observer:
         world = replace(
             self._seen(registry, now, slots, latest, held.altered),
             known_since=self._state.first_seen("delivery", self.route.name, {rule_name(one) for one in slots}),
+            incomplete=self._ledger.health().recovery,
             is_hypothetical=at is not None and at != real,
         )
         self._progress("asking about what is in doubt", 3, 4)

@@ -43,10 +43,13 @@ def said(error: OSError) -> str:
 
 
 def _read(descriptor: int, most_bytes: int) -> bytes:
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "Not a regular file")
-        return file.read(most_bytes + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(most_bytes + 1)
+    finally:
+        os.close(descriptor)
 
 
 def _plain(part: str) -> str:
