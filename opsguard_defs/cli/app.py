@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from opsguard_defs.cli import alerts, apply, decide, demo, dev, doctor, init, records, report
-from opsguard_defs.cli.ledger_resolve import ledger
+from opsguard_defs.cli.ledger_keep import ledger
 from opsguard_defs.cli.plans import plans
 from opsguard_defs.cli.sandbox import sandbox
 from opsguard_defs.cli.schedule import schedule
 from opsguard_defs.cli.spool import spool
+from opsguard_defs.cli.standing import standing
 from opsguard_defs.cli.state import state
 
 app = typer.Typer(
@@ -55,6 +56,7 @@ app.add_typer(sandbox, name="sandbox", rich_help_panel=_TRY)
 app.command(epilog=_example("opsguard dev --port 3000"), rich_help_panel=_TRY)(dev.dev)
 app.command(epilog=_example("opsguard alerts --send"), rich_help_panel=_RECORDS)(alerts.alerts)
 app.add_typer(ledger, name="ledger", rich_help_panel=_RECORDS)
+app.add_typer(standing, name="standing", rich_help_panel=_FLOW)
 app.add_typer(schedule, name="schedule", rich_help_panel=_FLOW)
 app.add_typer(state, name="state", rich_help_panel=_SETUP)
 app.add_typer(spool, name="spool", rich_help_panel=_RECORDS)

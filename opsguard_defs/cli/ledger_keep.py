@@ -1,0 +1,221 @@
+"""`opsguard ledger anchor|repair|export|import`: keeping the ledger, and moving it between stores."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from guards.text import count_words
+from opsguard_defs.cli.exits import Exit, worst
+from opsguard_defs.cli.ledger_anchor import AnchorText, check, read_anchor
+from opsguard_defs.cli.ledger_replace import ledger
+from opsguard_defs.cli.ledger_store import Place, StoreOption, health_of, is_absent, looking, only_place, opened, places
+from opsguard_defs.cli.ledger_words import fault_json, head_json, refused_exit, say_fault
+from opsguard_defs.cli.options import AsJson
+from opsguard_defs.cli.output import emit, line, say
+from resources.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from guards.delivery.refusal import LedgerRefused
+    from guards.delivery.slot import Slot
+    from resources.ledger.interface import Ledger, Repairs, Verification
+
+
+@ledger.command(epilog="Example: opsguard ledger anchor >> /mnt/elsewhere/anchors.jsonl")
+def anchor(
+    against: Annotated[
+        str, typer.Option("--check", metavar=AnchorText, help="Print nothing; check that the chain extends this one.")
+    ] = "",
+    store: StoreOption = "",
+    as_json: AsJson = False,
+) -> int:
+    """Print the head of the chain, to be kept on another machine. Exit code 4: the chain does not extend the one given by --check."""
+    from opsguard_defs.settings import load_settings
+
+    settings = load_settings()
+    published = read_anchor(against) if against else None
+    codes = []
+    for place in places(settings, store or (published.kind if published else "")):
+        with looking(settings, place) as held:
+            name, head, at = health_of(held, place).store, held.head(), held.now()
+            codes.append(check(held, published) if published else Exit.DONE)
+        if published is None:
+            emit({"store": name, **head_json(head), "at": at})
+        elif as_json:
+            emit({"store": name, "extends_anchor": codes[-1] is Exit.DONE, "head": head_json(head)})
+        elif codes[-1] is Exit.DONE:
+            line(
+                f"{name} holds row {published.sequence} as it was published, and {head.sequence - published.sequence} rows since"
+            )
+    return worst(codes)
+
+
+@ledger.command(epilog="Example: opsguard ledger repair --yes")
+def repair(
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without it what is wrong is only shown.")] = False,
+    accept_copy: Annotated[
+        bool, typer.Option("--accept-copy", help="You say: this directory is a copy, and no other copy of it is used.")
+    ] = False,
+    accept_loss: Annotated[bool, typer.Option("--accept-loss", help="You say: the rows that are gone stay gone.")] = False,
+    store: StoreOption = "",
+    as_json: AsJson = False,
+) -> int:
+    """Put right what can be put right without losing anything and without making anything unsent.
+
+    With --accept-copy or --accept-loss everything that was still open becomes unknown: it may have been sent meanwhile.
+    Exit code 4: something is left that a person has to decide.
+    """
+    from opsguard_defs.settings import load_settings
+
+    settings = load_settings()
+    place = only_place(settings, store)
+    if (accept_copy or accept_loss) and place.directory is None:
+        raise ConfigurationError("--accept-copy and --accept-loss are for a file store; this one is in the state database")
+    if not yes or is_absent(place):
+        with looking(settings, place) as held:
+            found, recovery = held.verify(), held.health().recovery
+        return _would_repair(found, recovery, as_json=as_json)
+    with opened(settings, place) as held:
+        return _repaired(_repair(held, accept_copy=accept_copy, accept_loss=accept_loss), as_json=as_json)
+
+
+def _repair(held: "Ledger", *, accept_copy: bool, accept_loss: bool) -> "Repairs":
+    if not (accept_copy or accept_loss):
+        return held.repair()
+    from resources.ledger.file.store import FileLedger
+
+    assert isinstance(held, FileLedger)  # asked before it was opened
+    return held.repair(accept_copy=accept_copy, accept_loss=accept_loss)
+
+
+def _would_repair(found: "Verification", recovery: str, *, as_json: bool) -> Exit:
+    if as_json:
+        emit({"faults": [fault_json(fault) for fault in found.faults], "recovery": recovery, "made": None, "left": None})
+    for fault in found.faults:
+        say_fault(fault)
+    if recovery:
+        say(recovery)
+    if not found.faults and not recovery:
+        if not as_json:
+            line("nothing is wrong: there is nothing to repair")
+        return Exit.DONE
+    if not as_json:
+        line("--yes repairs what of this loses nothing and makes nothing unsent; the rest stays and is named")
+    return Exit.NOT_OBSERVED
+
+
+def _repaired(done: "Repairs", *, as_json: bool) -> Exit:
+    if as_json:
+        made = [{"what": one.what, "done": one.done, "slot": one.slot.key if one.slot else ""} for one in done.made]
+        emit({"made": made, "left": [fault_json(fault) for fault in done.left]})
+    else:
+        for one in done.made:
+            line(f"{'done' if one.done else 'left to you'}: {one.what}")
+        if not done.made:
+            line("there was nothing to repair")
+    for fault in done.left:
+        say_fault(fault)
+    return Exit.UNPROVEN if done.left or not all(one.done for one in done.made) else Exit.DONE
+
+
+@ledger.command("export", epilog="Example: opsguard ledger export ledger.jsonl --store file")
+def export_rows(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="JSON lines; readable by you only.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    retire: Annotated[
+        bool, typer.Option("--retire", help="Then end this file store: nothing is sent from it any more (it moves elsewhere).")
+    ] = False,
+    store: StoreOption = "",
+    as_json: AsJson = False,
+) -> int:
+    """Write every row, as of now, into one file. `opsguard ledger import` takes it into another store with the same head."""
+    from opsguard_defs.settings import load_settings
+    from resources.ledger.transfer import export_to
+
+    settings = load_settings()
+    place = only_place(settings, store)
+    if retire and place.directory is None:
+        raise ConfigurationError("--retire ends a file store; this one is in the state database")
+    if is_absent(place):
+        raise ConfigurationError(f"there is no ledger in {place.directory}: nothing was exported")
+    with opened(settings, place) as held:
+        if retire and (refused := _retire(held)):  # first: nothing may be appended behind the export
+            return refused_exit(refused, as_json=as_json)
+        made = export_to(held, path.absolute(), force=force)
+    if as_json:
+        emit({"file": str(path), "rows": made.rows, "head": head_json(made.head), "store": made.store, "retired": retire})
+        return Exit.DONE
+    line(f"{path}: {count_words(made.rows, 'row')}, head {made.head.digest}")
+    if retire:
+        line("this store is retired: nothing is sent from it any more; next: opsguard ledger import FILE --store postgres")
+    return Exit.DONE
+
+
+def _retire(held: "Ledger") -> "LedgerRefused | None":
+    from resources.ledger.file.store import FileLedger
+
+    assert isinstance(held, FileLedger)  # asked before it was opened
+    return held.retire(note="exported, to be used elsewhere")
+
+
+@ledger.command("import", epilog="Example: opsguard ledger import ledger.jsonl --store postgres")
+def import_rows(
+    path: Annotated[
+        Path, typer.Argument(metavar="FILE|DIR", help="What `opsguard ledger export` wrote, or a directory of the older layout.")
+    ],
+    store: StoreOption = "",
+    as_json: AsJson = False,
+) -> int:
+    """Take a ledger into an empty store: all of it, with the same head, or nothing.
+
+    A directory is read as the older single-file layout (scheduled-deliveries.jsonl): what it cannot tell becomes doubt, never
+    something unsent. Exit code 3: refused, and nothing was imported.
+    """
+    from guards.delivery.refusal import LedgerRefused
+    from opsguard_defs.settings import load_settings
+    from resources.ledger.legacy import read_legacy
+    from resources.ledger.transfer import import_from
+
+    settings = load_settings()
+    place = only_place(settings, store)
+    if not path.exists():
+        raise ConfigurationError(f"{path} does not exist: nothing was imported")
+    doubtful: tuple[Slot, ...] = ()
+    found: Verification | LedgerRefused
+    if path.is_dir():
+        taken = read_legacy(path.absolute())
+        if isinstance(taken, LedgerRefused):
+            return refused_exit(taken, as_json=as_json)
+        doubtful = taken.doubtful
+        with opened(settings, place) as held:
+            found = held.adopt(taken.rows)
+    else:
+        with opened(settings, place) as held:
+            found = import_from(path, held)
+    if isinstance(found, LedgerRefused):
+        return refused_exit(found, as_json=as_json)
+    _imported(place, found, doubtful, by_day=path.is_dir(), as_json=as_json)
+    return Exit.DONE
+
+
+def _imported(place: Place, found: "Verification", doubtful: "tuple[Slot, ...]", *, by_day: bool, as_json: bool) -> None:
+    if as_json:
+        emit(
+            {
+                "rows": found.rows,
+                "slots": found.slots,
+                "counts": found.counts,
+                "head": head_json(found.head),
+                "became_doubtful": [slot.key for slot in doubtful],
+            }
+        )
+    else:
+        line(f"{place.said}: {count_words(found.rows, 'row')}, {count_words(found.slots, 'slot')}, head {found.head.digest}")
+        line(f"slots: {', '.join(f'{number} {state}' for state, number in sorted(found.counts.items())) or 'none'}")
+        for slot in doubtful:
+            line(f"{slot.key}: the older ledger cannot tell whether it went out: unknown, until a person resolves it")
+    if by_day:
+        say(
+            "the older layout keeps one slot per day: have its registry say `slot_identity: day`, or messages of this week and month "
+            "that it has sent already are due again"
+        )
