@@ -31,7 +31,6 @@ def _made(request: pytest.FixtureRequest, kind: str, root: Path, *, database: st
         case "memory":
             made = MemoryWorld()
         case "file":
-            pytest.importorskip("resources.ledger.file.store")
             made = FileWorld(root)
         case _:
             made = PostgresWorld(request.getfixturevalue(database))

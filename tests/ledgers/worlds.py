@@ -18,6 +18,7 @@ import psycopg
 from guards.decision import Decision, DecisionKind
 from guards.delivery.slot import Grant
 from guards.gate import Authorization, Authorized, Flags, Fresh, Lease, gate
+from resources.ledger.file.store import FileLedger
 from resources.ledger.interface import Ledger
 from resources.ledger.memory import Kept, MemoryLedger
 from resources.state import StateStore
@@ -77,8 +78,6 @@ class FileWorld:
         self._open: list[Ledger] = []
 
     def open(self) -> Ledger:
-        from resources.ledger.file.store import FileLedger
-
         opened: Ledger = FileLedger.open(self.root)
         self._open.append(opened)
         return opened

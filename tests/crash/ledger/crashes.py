@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.crash.ledger.recording import Step
+from tests.crash.ledger.recording import Stat, Step
 
 
 @dataclass(slots=True)
@@ -23,6 +23,7 @@ class Inode:
     live: bytearray = field(default_factory=bytearray)
     pending: list[Step] = field(default_factory=list)
     """Since the last sync; an append has the offset that it happened at."""
+    stat: Stat | None = None
 
 
 @dataclass(slots=True)
@@ -67,7 +68,7 @@ class Model:
                 where.change(Change(name, Directory()))
             case "create":
                 where, name = self._place(step.path)
-                self.files[step.file] = Inode()
+                self.files[step.file] = Inode(stat=step.stat)
                 where.change(Change(name, self.files[step.file]))
             case "append" | "overwrite" | "truncate":
                 self._write(self.files[step.file], step)
@@ -85,7 +86,7 @@ class Model:
                 added = where.change(Change(name, self._node(step.path)))
                 source, old = self._place(step.path)
                 source.change(Change(old, None, only_with=added))
-            case "unlink":
+            case "unlink" | "remove_directory":
                 where, name = self._place(step.path)
                 where.change(Change(name, None))
 
@@ -94,6 +95,7 @@ class Model:
             step = Step("append", step.path, data=step.data, offset=len(file.live), file=step.file)
         file.live[:] = _written(bytes(file.live), step, len(step.data))
         file.pending.append(step)
+        file.stat = step.stat
 
     def _directory(self, path: str) -> Directory:
         directory = self.root
@@ -119,6 +121,7 @@ class Leaf:
 
     inode: int
     content: bytes
+    stat: Stat | None = None
 
 
 Tree = dict[str, "Leaf | Tree"]
@@ -172,6 +175,17 @@ def written_out(tree: Tree, root: Path) -> None:
                 os.close(descriptor)
 
     walk(tree, root)
+
+
+def stats(tree: Tree, above: str = "") -> dict[str, Stat]:
+    """By path, of the files that have one."""
+    found: dict[str, Stat] = {}
+    for name, below in tree.items():
+        if not isinstance(below, Leaf):
+            found |= stats(below, f"{above}{name}/")
+        elif below.stat is not None:
+            found[above + name] = below.stat
+    return found
 
 
 Option = tuple[int, ...] | bytes
@@ -290,7 +304,7 @@ def _entries(directory: Directory, chosen: dict[int, Option]) -> Tree:
         else:
             content = chosen.get(id(node), node.synced)
             assert isinstance(content, bytes)
-            made[name] = Leaf(id(node), content)
+            made[name] = Leaf(id(node), content, node.stat)
     return made
 
 

@@ -5,16 +5,36 @@ ledger = FileLedger.open(root, disk=recording(recorder))
 recorder.steps                       # so far
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from resources.ledger.file.disk import Disk, File
 
 Call = Literal[
-    "make_directory", "create", "append", "overwrite", "truncate", "sync", "sync_directory", "link", "rename", "unlink"
+    "make_directory",
+    "remove_directory",
+    "create",
+    "append",
+    "overwrite",
+    "truncate",
+    "sync",
+    "sync_directory",
+    "link",
+    "rename",
+    "unlink",
 ]
+
+
+class Stat(NamedTuple):
+    """What a crash does not take back, seen from the program's side: the file is the same one, and its times are the last ones."""
+
+    st_dev: int
+    st_ino: int
+    st_mtime_ns: int
+    st_ctime_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +47,7 @@ class Step:
     data: bytes = b""
     offset: int = 0
     file: int = -1
+    stat: Stat | None = None
 
 
 class Recorder:
@@ -51,27 +72,33 @@ class RecordingDisk(Disk):
         super().make_directory(path)
         self.recorder.take(Step("make_directory", path))
 
+    def remove_directory(self, path: str) -> None:
+        super().remove_directory(path)
+        self.recorder.take(Step("remove_directory", path))
+
     def create(self, path: str) -> File:
         file = super().create(path)
-        number = self.recorder.take(Step("create", path, file=len(self.recorder.steps)))
+        number = self.recorder.take(Step("create", path, file=len(self.recorder.steps), stat=_stat(file.descriptor)))
         self.recorder.names[path] = self._numbers[file.descriptor] = number
         return file
 
     def append(self, file: File, data: bytes) -> int:
         taken = super().append(file, data)
-        self.recorder.take(Step("append", file.path, data=bytes(data[:taken]), file=self._numbers[file.descriptor]))
+        self._written("append", file, data=bytes(data[:taken]))
         return taken
 
     def overwrite(self, file: File, offset: int, data: bytes) -> int:
         taken = super().overwrite(file, offset, data)
-        self.recorder.take(
-            Step("overwrite", file.path, data=bytes(data[:taken]), offset=offset, file=self._numbers[file.descriptor])
-        )
+        self._written("overwrite", file, data=bytes(data[:taken]), offset=offset)
         return taken
 
     def truncate(self, file: File, size: int) -> None:
         super().truncate(file, size)
-        self.recorder.take(Step("truncate", file.path, offset=size, file=self._numbers[file.descriptor]))
+        self._written("truncate", file, offset=size)
+
+    def _written(self, call: Call, file: File, *, data: bytes = b"", offset: int = 0) -> None:
+        number = self._numbers[file.descriptor]
+        self.recorder.take(Step(call, file.path, data=data, offset=offset, file=number, stat=_stat(file.descriptor)))
 
     def sync(self, file: File) -> None:
         super().sync(file)
@@ -109,6 +136,11 @@ class RecordingDisk(Disk):
     def _known(self, file: File) -> File:
         self._numbers[file.descriptor] = self.recorder.names[file.path]
         return file
+
+
+def _stat(descriptor: int) -> Stat:
+    status = os.fstat(descriptor)
+    return Stat(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
 
 
 class NeverSyncs(RecordingDisk):

@@ -1,0 +1,115 @@
+"""Children that lead a life on a ledger and get SIGKILL from themselves before or after the n-th thing that could be durable."""
+
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import psycopg
+
+from guards.delivery.slot import Grant
+from resources.ledger.interface import Ledger
+from tests.crash.ledger.promise import Fact, Life, parse_fact
+from tests.ledgers.worlds import World
+
+SECONDS = 60
+"""Ends a test whose child hangs; no test waits for it."""
+
+
+def die() -> NoReturn:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("SIGKILL came back")
+
+
+class Countdown:
+    """`tick` at every moment that counts; at the n-th it kills."""
+
+    def __init__(self, moment: int, then: Callable[[], object] = die) -> None:
+        self.left = moment
+        self.then = then
+
+        self.is_armed = True
+
+    def tick(self) -> None:
+        if self.is_armed:
+            self.left -= 1
+            if self.left == 0:
+                self.then()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """For what the test does, and not the ledger."""
+        self.is_armed = False
+        yield
+        self.is_armed = True
+
+
+def killed(
+    world: World, moment: int, journal: Path, *, watch: Callable[[Countdown], None], open_ledger: Callable[[Countdown], Ledger]
+) -> tuple[bool, list[Fact]]:
+    """Whether it died (else the life was over before), and what it had said. Forked: nothing is imported anew."""
+    said = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            countdown = Countdown(moment)
+            watch(countdown)
+
+            def gone(handle: Ledger, grant: Grant) -> None:
+                with countdown.paused():
+                    world.gone(handle, grant)
+
+            Life(
+                open=lambda: open_ledger(countdown),
+                gone=gone,
+                say=lambda fact: _write(said, fact),
+                number=moment,
+            ).lead()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(said)
+    status = _ended(child)
+    assert status in (0, -signal.SIGKILL), status
+    facts = [parse_fact(line) for line in journal.read_text().splitlines()]
+    return status != 0, facts
+
+
+def _write(descriptor: int, fact: Fact) -> None:
+    os.write(descriptor, f"{fact.line()}\n".encode())
+
+
+def _ended(child: int) -> int:
+    deadline = time.monotonic() + SECONDS
+    while True:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise AssertionError(f"the child was still running after {SECONDS} s")
+        time.sleep(0.001)
+
+
+def watch_psycopg(countdown: Countdown) -> None:
+    """Before and after each statement and each commit of this process, whatever is built on top of the driver."""
+    for owner, name in ((psycopg.Cursor, "execute"), (psycopg.Connection, "commit")):
+        setattr(owner, name, _ticking(getattr(owner, name), countdown))
+
+
+def _ticking(original: Callable[..., object], countdown: Countdown) -> Callable[..., object]:
+    def call(*arguments: object, **named: object) -> object:
+        countdown.tick()
+        answer = original(*arguments, **named)
+        countdown.tick()
+        return answer
+
+    return call

@@ -1,0 +1,73 @@
+"""The disk after a crash, for the store that is opened on it: the same files as before, by what `stat` says of them.
+
+A copy in another place would be told by its inodes and times, and refused or read anew for that alone. A crash changes neither.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from resources.ledger.file.disk import Disk, File
+from tests.crash.ledger.crashes import Tree, stats, written_out
+from tests.crash.ledger.recording import Stat
+
+
+class _Status:
+    def __init__(self, real: os.stat_result, same: Stat) -> None:
+        self._real = real
+        self._same = same
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._same if name in Stat._fields else self._real, name)
+
+
+class Restored(Disk):
+    """Until this disk itself writes a file, its device, inode and times are those from before the crash."""
+
+    same: dict[str, Stat]
+
+    def status(self, file: File) -> Any:
+        return self._as_before(file.path, super().status(file))
+
+    def status_of(self, path: str = ".") -> Any:
+        return self._as_before(path, super().status_of(path))
+
+    def append(self, file: File, data: bytes) -> int:
+        self.same.pop(file.path, None)
+        return super().append(file, data)
+
+    def overwrite(self, file: File, offset: int, data: bytes) -> int:
+        self.same.pop(file.path, None)
+        return super().overwrite(file, offset, data)
+
+    def truncate(self, file: File, size: int) -> None:
+        self.same.pop(file.path, None)
+        super().truncate(file, size)
+
+    def unlink(self, path: str) -> None:
+        self.same.pop(path, None)
+        super().unlink(path)
+
+    def rename(self, source: str, target: str) -> None:
+        super().rename(source, target)
+        self.same.pop(target, None)
+        if source in self.same:
+            self.same[target] = self.same.pop(source)
+
+    def _as_before(self, path: str, real: os.stat_result) -> Any:
+        same = self.same.get(path)
+        return real if same is None else _Status(real, same)
+
+
+def restored(tree: Tree, root: Path) -> Callable[[Path], Restored]:
+    """`tree` as real files in `root`, and the disk to open the store with."""
+    written_out(tree, root)
+    same = stats(tree)
+
+    def made(where: Path) -> Restored:
+        disk = Restored(where)
+        disk.same = same
+        return disk
+
+    return made

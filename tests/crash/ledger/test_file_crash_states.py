@@ -1,0 +1,115 @@
+"""The file store after a crash of the machine: every state that could be left of a life's writes, each opened and held to the promise."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from resources.errors import OpsGuardError
+from resources.ledger.file.store import FileLedger
+from tests.crash.ledger.crashes import Model, Tree, crash_states, fingerprint
+from tests.crash.ledger.promise import Fact, Life, assert_promise
+from tests.crash.ledger.recording import NeverSyncs, NeverSyncsDirectories, Recorder, RecordingDisk, Step, recording
+from tests.crash.ledger.restored import restored
+from tests.ledgers.builders import feed
+
+pytestmark = pytest.mark.crash
+
+ROWS_PER_SEGMENT = 7
+"""The life below fills four segments."""
+MOST_PER_STEP = 12
+FEWEST_STATES = 2_000
+
+
+@dataclass
+class Recorded:
+    """`facts` with the number of steps that had been taken when each was said."""
+
+    steps: list[Step]
+    facts: list[tuple[int, Fact]] = field(default_factory=list)
+
+    def facts_after(self, steps: int) -> list[Fact]:
+        return [fact for said_at, fact in self.facts if said_at <= steps]
+
+
+@pytest.fixture
+def memory_disk() -> Iterator[Path]:
+    """Thousands of small trees: on a disk that syncs, this would measure the disk."""
+    shared = Path("/dev/shm")
+    where = Path(tempfile.mkdtemp(prefix="opsguard-crash-", dir=shared if shared.is_dir() else None))
+    yield where
+    shutil.rmtree(where)
+
+
+def lived(root: Path, kind: type[RecordingDisk] = RecordingDisk) -> Recorded:
+    recorder = Recorder()
+    recorded = Recorded(recorder.steps)
+    root.mkdir(mode=0o700)
+    opened: list[FileLedger] = []
+
+    def open_one() -> FileLedger:
+        opened.append(FileLedger.open(root, disk=recording(recorder, kind), seal_rows=ROWS_PER_SEGMENT))
+        return opened[-1]
+
+    Life(
+        open=open_one,
+        gone=lambda handle, _: handle.close(),
+        say=lambda fact: recorded.facts.append((len(recorder.steps), fact)),
+    ).lead()
+    for each in opened:
+        each.close()
+    return recorded
+
+
+def left_by_crashes(recorded: Recorded) -> Iterator[tuple[int, Tree]]:
+    """(steps taken, tree); the same tree again only when more had been said."""
+    model = Model()
+    seen: set[tuple[str, int]] = set()
+    for number, step in enumerate([None, *recorded.steps]):
+        if step is not None:
+            model.take(step)
+        said = len(recorded.facts_after(number))
+        for tree in crash_states(model, most=MOST_PER_STEP, seed=number):
+            key = (fingerprint(tree), said)
+            if key not in seen:
+                seen.add(key)
+                yield number, tree
+
+
+def hold_to_the_promise(tree: Tree, facts: list[Fact], root: Path, *, repairs: bool) -> None:
+    disk = restored(tree, root)
+    try:
+        with FileLedger.open(root, disk=disk, seal_rows=ROWS_PER_SEGMENT) as ledger:
+            assert_promise(ledger, facts, fresh=feed("fresh"), repairs=repairs)
+    finally:
+        shutil.rmtree(root)
+
+
+def test_whatever_a_crash_leaves_no_message_is_sent_twice_and_nothing_acknowledged_is_lost(memory_disk):
+    recorded = lived(memory_disk / "life")
+    segments = {step.path for step in recorded.steps if step.call == "create" and step.path.startswith("segments/")}
+    assert len(segments) >= 3, "the life must seal segments"
+    checked: set[str] = set()
+    for number, tree in left_by_crashes(recorded):
+        checked.add(fingerprint(tree))
+        try:
+            hold_to_the_promise(tree, recorded.facts_after(number), memory_disk / "left", repairs=len(checked) % 2 == 0)
+        except (AssertionError, OpsGuardError) as broken:
+            raise AssertionError(f"after step {number} ({recorded.steps[number - 1]}): {broken}") from broken
+    print(f"\n{len(checked)} crash states of {len(recorded.steps)} steps")
+    assert len(checked) >= FEWEST_STATES
+
+
+@pytest.mark.parametrize("kind", [NeverSyncs, NeverSyncsDirectories])
+def test_a_disk_that_does_not_sync_is_found_out(memory_disk, kind):
+    """The checker itself: were it blind, the test above would prove nothing."""
+    recorded = lived(memory_disk / "life", kind)
+    for number, tree in left_by_crashes(recorded):
+        try:
+            hold_to_the_promise(tree, recorded.facts_after(number), memory_disk / "left", repairs=False)
+        except (AssertionError, OpsGuardError):
+            return
+    raise AssertionError("nobody noticed")
