@@ -1,4 +1,4 @@
-"""`opsguard ledger anchor|repair|export|import`: keeping the ledger, and moving it between stores."""
+"""`opsguard ledger anchor|repair|backup|export|import`: keeping the ledger, and moving it between stores."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -116,6 +116,36 @@ def _repaired(done: "Repairs", *, as_json: bool) -> Exit:
     for fault in done.left:
         say_fault(fault)
     return Exit.UNPROVEN if done.left or not all(one.done for one in done.made) else Exit.DONE
+
+
+@ledger.command(epilog="Example: opsguard ledger backup /backup/ledger-2026-11-30 --store file")
+def backup(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory, on a disk of its own at best.")],
+    store: StoreOption = "",
+    as_json: AsJson = False,
+) -> int:
+    """Copy a file store as it is at one moment, while others use it. The copy sends nothing before a person accepts it.
+
+    The ledger in the state database is part of `opsguard state backup`.
+    """
+    from opsguard_defs.settings import load_settings
+    from resources.ledger.file.store import FileLedger
+
+    settings = load_settings()
+    place = only_place(settings, store)
+    if place.directory is None:
+        raise ConfigurationError("the ledger in the state database is part of `opsguard state backup`")
+    if is_absent(place):
+        raise ConfigurationError(f"there is no ledger in {place.directory}: nothing was copied")
+    with FileLedger.open(place.directory) as held:
+        head = held.backup(directory.absolute())
+        name = held.health().store
+    if as_json:
+        emit({"directory": str(directory), "store": name, "head": head_json(head)})
+    else:
+        line(f"{directory}: {count_words(head.sequence, 'row')}, head {head.digest}")
+        line("to use it in place of the store: opsguard ledger repair --accept-copy --yes, on it")
+    return Exit.DONE
 
 
 @ledger.command("export", epilog="Example: opsguard ledger export ledger.jsonl --store file")

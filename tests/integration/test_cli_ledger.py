@@ -258,6 +258,22 @@ def test_a_retired_store_sends_nothing_any_more(opsguard: Command, ledger_dir: P
         assert isinstance(ledger.reserve(WEEKLY, pins(WEEKLY), key="run-2"), LedgerRefused)
 
 
+def test_a_backup_is_taken_while_the_store_is_used_and_sends_nothing_before_a_person_accepts_it(
+    opsguard: Command, ledger_dir: Path
+) -> None:
+    keep(ledger_dir, DAILY, delivered({"id": "1"}))
+    with FileLedger.open(ledger_dir) as busy:
+        held = busy.reserve(WEEKLY, pins(WEEKLY), key="run-2")
+        done = opsguard("ledger", "backup", "copy", "--json")
+        assert not isinstance(held, LedgerRefused)
+    assert done.code == 0, done.err
+    status = opsguard("ledger", "status", "--store", "./copy", "--json")
+    assert (status.code, status.objects[0]["head"]) == (4, done.objects[0]["head"])
+    assert opsguard("ledger", "backup", "copy").code == 2, "a directory with something in it is not taken"
+    assert opsguard("ledger", "repair", "--store", "./copy", "--accept-copy", "--yes").code == 0
+    assert opsguard("ledger", "status", "--store", "./copy", "--json").objects[0]["counts"] == {"delivered": 1, "unknown": 1}
+
+
 def test_the_older_layout_is_imported_and_says_what_became_doubtful(opsguard: Command, tmp_path: Path) -> None:
     every_state(tmp_path / "old").write()
     done = opsguard("ledger", "import", "old", "--json")
