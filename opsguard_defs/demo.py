@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from guards.check import Severity
 from guards.decision import DecisionKind
@@ -90,7 +90,7 @@ class SpoolDemo:
 
     def __init__(self, sandbox: "Sandbox", settings: "Settings", watch: str, *, tell: Callable[[Step], None]) -> None:
         self._sandbox, self._settings, self._name, self._tell = sandbox, settings, watch, tell
-        self._watch: SpoolWatch = settings.watch("spool", watch)
+        self._watch: SpoolWatch = cast("SpoolWatch", settings.watch("spool", watch))
         self._places = sandbox.places(watch)
         self._steps: list[Step] = []
 
@@ -113,7 +113,7 @@ class SpoolDemo:
 
         night = clean_night(self._sandbox, self._name)
         report = self._report()
-        _must(report.gaps == 0 and not report.stored.targets, f"a clean night has gaps: {dict(report.counts)}")
+        must(report.gaps == 0 and not report.stored.targets, f"a clean night has gaps: {dict(report.counts)}")
         self._compare(report, night)
         seen = f"{len(night.expected)} feeds left, {len(night.expected)} arrived: nothing to do"
         self._done("a", "a clean night", f"opsguard report spool/{self._name}", seen)
@@ -132,7 +132,7 @@ class SpoolDemo:
         report = self._report()
         self._compare(report, night)
         found = {str(target.get("subject") or target.get("name")) for target in report.stored.targets}
-        _must(found == set(night.to_send), f"the plan would write {sorted(found)}, not {sorted(night.to_send)}")
+        must(found == set(night.to_send), f"the plan would write {sorted(found)}, not {sorted(night.to_send)}")
         rows = tuple((str(f["subject"]), str(f["verdict"]), str(f["note"])) for f in report.findings)
         seen = f"{report.gaps} gaps; plan {report.stored.digest[:12]} would write {len(found)} feeds and nothing else"
         self._done("c", "the report finds them", f"opsguard report spool/{self._name} --all", seen, rows)
@@ -141,7 +141,7 @@ class SpoolDemo:
     def _unapproved_is_refused(self, plan: "StoredPlan", before: Disk) -> None:
         result = self._apply(plan)
         self._refused(result, RefusalCode.NOT_APPROVED)
-        _must(Disk.of(self._places) == before, "a refused apply changed a file")
+        must(Disk.of(self._places) == before, "a refused apply changed a file")
         self._done(
             "d", "not approved, so refused", f"opsguard apply {plan.digest[:12]}", f"{_words(result)}; not one file changed"
         )
@@ -165,11 +165,11 @@ class SpoolDemo:
 
     def _applied(self, plan: "StoredPlan") -> "ApplyResult":
         result = self._apply(plan)
-        _must(str(result.outcome) == "applied", f"apply was {result.outcome}: {_words(result)}")
+        must(str(result.outcome) == "applied", f"apply was {result.outcome}: {_words(result)}")
         broken = [check.message for check in result.checks if not check.passed and check.severity is Severity.ERROR]
-        _must(not broken, f"a check failed: {'; '.join(broken)}")
+        must(not broken, f"a check failed: {'; '.join(broken)}")
         sent = [receipt for receipt in result.receipts if receipt.action == "send"]
-        _must(len(sent) == len(plan.targets), f"{len(sent)} feeds were sent for {len(plan.targets)} targets")
+        must(len(sent) == len(plan.targets), f"{len(sent)} feeds were sent for {len(plan.targets)} targets")
         seen = f"{len(sent)} feeds re-sent, read back and archived; {len(result.checks)} checks passed"
         self._done("f", "re-sent, read back, proven, archived", f"opsguard apply {plan.digest[:12]}", seen)
         return result
@@ -180,35 +180,35 @@ class SpoolDemo:
         feeds = []
         for name in night.to_send:
             archived = {key: held for key, held in after.archive.items() if key == name or key.startswith(f"{name}.")}
-            _must(name not in after.outbound, f"{name} is still in the spool")
-            _must(len(archived) == 1, f"{name} is {len(archived)} times in the archive")
+            must(name not in after.outbound, f"{name} is still in the spool")
+            must(len(archived) == 1, f"{name} is {len(archived)} times in the archive")
             size, digest = next(iter(archived.values()))
-            _must(after.inbox.get(name, (0, "absent")) == (size, digest), f"{name}: archive and partner differ")
-            _must(digest == night.sha256[name], f"{name}: not the bytes that the producer dropped")
+            must(after.inbox.get(name, (0, "absent")) == (size, digest), f"{name}: archive and partner differ")
+            must(digest == night.sha256[name], f"{name}: not the bytes that the producer dropped")
             feeds.append(Feed(name, night.expected[name].value, size, digest, after.inbox[name][1]))
         untouched = {name: held for name, held in before.inbox.items() if name not in night.to_send}
         kept = {name: after.inbox.get(name) for name in untouched}
-        _must(kept == untouched, "a file at the partner that was not in the plan changed")
-        _must(set(after.inbox) == set(untouched) | set(night.to_send), f"the inbox holds something else: {sorted(after.inbox)}")
+        must(kept == untouched, "a file at the partner that was not in the plan changed")
+        must(set(after.inbox) == set(untouched) | set(night.to_send), f"the inbox holds something else: {sorted(after.inbox)}")
         return tuple(feeds)
 
     def _used_is_refused(self, plan: "StoredPlan") -> None:
         before = Disk.of(self._places)
         result = self._apply(plan)
         self._refused(result, RefusalCode.ALREADY_USED)
-        _must(Disk.of(self._places) == before, "a refused apply changed a file")
+        must(Disk.of(self._places) == before, "a refused apply changed a file")
         self._done("g", "the same plan again", f"opsguard apply {plan.digest[:12]}", f"{_words(result)}; nothing is sent twice")
 
     def _no_gaps_left(self) -> None:
         report = self._report()
-        _must(report.gaps == 0 and not report.stored.targets, f"gaps are left: {dict(report.counts)}")
+        must(report.gaps == 0 and not report.stored.targets, f"gaps are left: {dict(report.counts)}")
         self._done("h", "a new report", f"opsguard report spool/{self._name}", "no gaps")
 
     def _report(self) -> "ReportResult":
         from opsguard_defs import runs
 
         report = runs.report(self._settings, self._watch, overrides={}, progress=silent)
-        _must(not report.stored.observation, f"could not observe completely: {report.stored.observation}")
+        must(not report.stored.observation, f"could not observe completely: {report.stored.observation}")
         return report
 
     def _apply(self, plan: "StoredPlan") -> "ApplyResult":
@@ -220,12 +220,12 @@ class SpoolDemo:
         found = {str(finding["subject"]): str(finding["verdict"]) for finding in report.findings}
         expected = {name: verdict.value for name, verdict in night.expected.items()}
         wrong = {name: (verdict, found.get(name)) for name, verdict in expected.items() if found.get(name) != verdict}
-        _must(not wrong, f"verdicts differ (expected, found): {wrong}")
-        _must(all(finding["note"] for finding in report.findings), "a finding does not say why")
+        must(not wrong, f"verdicts differ (expected, found): {wrong}")
+        must(all(finding["note"] for finding in report.findings), "a finding does not say why")
 
     def _refused(self, result: "ApplyResult", code: RefusalCode) -> None:
         refused = str(result.outcome) == "refused" and result.refusal is not None and result.refusal.code is code
-        _must(refused and not result.receipts, f"expected a refusal {code}, got {result.outcome}: {_words(result)}")
+        must(refused and not result.receipts, f"expected a refusal {code}, got {result.outcome}: {_words(result)}")
 
     def _done(self, letter: str, title: str, command: str, seen: str, rows: Iterable[tuple[str, str, str]] = ()) -> None:
         step = Step(letter, title, command, seen, tuple(rows))
@@ -237,6 +237,6 @@ def _words(result: Any) -> str:
     return f"{result.refusal.code}" if result.refusal else ", ".join(c.message for c in result.checks if not c.passed)
 
 
-def _must(condition: bool, otherwise: str) -> None:
+def must(condition: bool, otherwise: str) -> None:
     if not condition:
         raise NotAsDescribed(f"the demo is not as described: {otherwise[:1000]}")

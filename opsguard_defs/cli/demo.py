@@ -1,11 +1,13 @@
-"""`opsguard demo`: one night that went wrong, repaired in front of you."""
+"""`opsguard demo`: a night and a morning that went wrong, repaired in front of you."""
 
 import os
 import textwrap
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from opsguard_defs.cli import demo_words
 from opsguard_defs.cli.exits import Exit
 from opsguard_defs.cli.options import AsJson
 from opsguard_defs.cli.output import emit, line, program, say, table
@@ -13,10 +15,12 @@ from resources.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from opsguard_defs.demo import Played, Step
+    from opsguard_defs.demo_delivery import PlayedMessages
+    from opsguard_defs.sandbox import Sandbox
     from opsguard_defs.settings import Settings
 
-_GUARDS = ("spool",)
-_COLUMNS = 100
+_GUARDS: Final = ("spool", "delivery")
+_COLUMNS: Final = 100
 
 
 def demo(
@@ -25,38 +29,64 @@ def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the sandbox running afterwards.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Start the sandbox, lose feeds, find them, approve, repair, and prove it; ends with a table of what happened.
+    """Start the sandbox, cause an incident per guard, find it, approve, repair, and prove it; ends with a table of what happened.
 
     Exit code 0 only when every step was as described.
     """
     if guard not in {"", *_GUARDS}:
         raise ConfigurationError(f"no demo for guard {guard[:40]!a}: there is one for {', '.join(_GUARDS)}")
-    from opsguard_defs.demo import USUAL_WATCHES, SpoolDemo
     from opsguard_defs.sandbox import Sandbox
-    from opsguard_defs.sandbox.set_aside import set_aside
     from opsguard_defs.settings import load_settings
 
     box = Sandbox()
+    tell: Callable[[Step], None] = _ignore if as_json else _tell
+    feeds: list[Played] = []
+    messages: list[PlayedMessages] = []
     with box.running():
         os.environ.update(box.env())
         os.environ.pop("DAGSTER_HOME", None)  # the demo's runs do not belong into somebody's own instance
         settings = load_settings(box.config)
-        watches = box.watches if every_route else USUAL_WATCHES
-        played = []
-        for watch in watches:
-            if not as_json:
-                line(f"spool/{watch}")
-            if aside := set_aside(box, watch):
-                say(f"spool/{watch}: the night is played without what you had dropped there; it is now in {aside}")
-            one = SpoolDemo(box, settings, watch, tell=_ignore if as_json else _tell).play()
-            played.append(one)
-            if as_json:
-                emit(_as_json(one))
+        if guard in {"", "spool"}:
+            feeds = _play_spool(box, settings, tell, every_route=every_route, as_json=as_json)
+        if guard in {"", "delivery"}:
+            messages = _play_delivery(box, settings, tell, as_json=as_json)
     if keep:
         box.up()
     if not as_json:
-        _summary(played, settings, kept=keep)
+        demo_words.summary(feeds, messages)
+        _further(feeds, messages, settings, kept=keep)
     return Exit.DONE
+
+
+def _play_spool(
+    box: "Sandbox", settings: "Settings", tell: "Callable[[Step], None]", *, every_route: bool, as_json: bool
+) -> "list[Played]":
+    from opsguard_defs.demo import USUAL_WATCHES, SpoolDemo
+    from opsguard_defs.sandbox.set_aside import set_aside
+
+    played = []
+    for watch in box.watches if every_route else USUAL_WATCHES:
+        if not as_json:
+            line(f"spool/{watch}")
+        if aside := set_aside(box, watch):
+            say(f"spool/{watch}: the night is played without what you had dropped there; it is now in {aside}")
+        played.append(SpoolDemo(box, settings, watch, tell=tell).play())
+        if as_json:
+            emit(demo_words.feeds_json(played[-1]))
+    return played
+
+
+def _play_delivery(
+    box: "Sandbox", settings: "Settings", tell: "Callable[[Step], None]", *, as_json: bool
+) -> "list[PlayedMessages]":
+    from opsguard_defs.demo_delivery import WATCH, DeliveryDemo
+
+    if not as_json:
+        line(WATCH)
+    played = DeliveryDemo(box, settings, tell=tell).play()
+    if as_json:
+        emit(demo_words.messages_json(played))
+    return [played]
 
 
 def _tell(step: "Step") -> None:
@@ -73,48 +103,18 @@ def _ignore(_step: "Step") -> None:
     """The steps are printed whole at the end."""
 
 
-def _summary(played: "list[Played]", settings: "Settings", *, kept: bool) -> None:
-    line()
-    rows = [
-        (f"spool/{one.watch}", feed.name, feed.verdict, f"{feed.size_bytes:,}", "yes") for one in played for feed in one.feeds
-    ]
-    columns = ("watch", "feed", "was", "bytes", "re-sent, proven, archived")
-    table(columns, rows, title="What happened", right=("bytes",), most_columns=_COLUMNS)
-    sides = [
-        (one.watch, feed.name, side, digest)
-        for one in played
-        for feed in one.feeds
-        for side, digest in (("archive", feed.archive_sha256), ("partner", feed.partner_sha256))
-    ]
-    title = "The same bytes on both sides"
-    table(("watch", "feed", "side", "SHA-256 of the bytes on disk"), sides, title=title, most_columns=_COLUMNS + 20)
+def _further(feeds: "list[Played]", messages: "list[PlayedMessages]", settings: "Settings", *, kept: bool) -> None:
+    """What to look at and type next."""
     me = program()
     line(f"Look at it in the UI: {me} dev")
-    for one in played:
-        line(f"  {settings.ui_url}/locations/opsguard/asset-groups/spool_{one.watch}/lineage")
-        line(f"  {settings.ui_url}/runs/{one.run_id}")
-    line("To type the steps yourself, from (b) on:")
+    seen = [("spool", one.watch, one.run_id) for one in feeds] + [("delivery", one.watch, one.run_id) for one in messages]
+    for guard, watch, run_id in seen:
+        line(f"  {settings.ui_url}/locations/opsguard/asset-groups/{guard}_{watch}/lineage")
+        line(f"  {settings.ui_url}/runs/{run_id}")
+    line("To type the steps yourself:")
     line(f'  {"" if kept else f"{me} sandbox up; "}eval "$({me} sandbox env)"')
     line(f"What was planned and written: {me} plans, {me} receipts")
+    if messages:
+        line(f"What may never happen twice: {me} ledger status --store file")
     if kept:
         line(f"The sandbox is still up: {me} sandbox down ends it")
-
-
-def _as_json(one: "Played") -> dict[str, object]:
-    return {
-        "guard": "spool",
-        "watch": one.watch,
-        "plan_digest": one.plan_digest,
-        "run_id": one.run_id,
-        "steps": [{"step": s.letter, "title": s.title, "command": s.command, "seen": s.seen} for s in one.steps],
-        "feeds": [
-            {
-                "name": feed.name,
-                "verdict": feed.verdict,
-                "size_bytes": feed.size_bytes,
-                "archive_sha256": feed.archive_sha256,
-                "partner_sha256": feed.partner_sha256,
-            }
-            for feed in one.feeds
-        ],
-    }

@@ -1,7 +1,7 @@
 """`opsguard sandbox`: real servers on this machine, to cause trouble with any client and see what is found."""
 
 import shlex
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,6 +9,9 @@ from opsguard_defs.cli.exits import Exit
 from opsguard_defs.cli.options import AsJson
 from opsguard_defs.cli.output import emit, line, say, table
 from resources.errors import ConfigurationError, Unreachable
+
+if TYPE_CHECKING:
+    from opsguard_defs.sandbox import Sandbox
 
 sandbox = typer.Typer(
     help="Real file servers, a database and a Slack sink on this machine.",
@@ -71,28 +74,47 @@ def env(as_json: AsJson = False) -> int:
 
 @sandbox.command(epilog="Example: opsguard sandbox incident ftp_demo")
 def incident(
-    watch: Annotated[str, typer.Argument(metavar="WATCH", help="One of the sandbox's watches, for example ftp_demo.")],
+    watch: Annotated[str, typer.Argument(metavar="WATCH", help="One of the sandbox's watches: ftp_demo, or customers.")],
     clean: Annotated[bool, typer.Option("--clean", help="Play a night on which everything arrived.")] = False,
-    repairable: Annotated[bool, typer.Option("--repairable", help="Without the feed that only a person can clear up.")] = False,
+    repairable: Annotated[bool, typer.Option("--repairable", help="Without what only a person can clear up.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Play a night: feeds that never reached the partner, although the handoff job said success."""
+    """Play a night: feeds that never reached the partner, although the handoff job said success. Or a morning: messages that are owed."""
     from opsguard_defs.sandbox import Sandbox, clean_night
     from opsguard_defs.sandbox import incident as bad_night
+    from opsguard_defs.sandbox.roster import CUSTOMERS
 
     if clean and repairable:
         raise ConfigurationError("--clean and --repairable are two different nights: give one of them")
     box = Sandbox()
-    if watch not in box.watches:
-        raise ConfigurationError(f"the sandbox has no watch {watch[:60]!a}: known are {', '.join(box.watches)}")
+    if watch not in {*box.watches, CUSTOMERS}:
+        raise ConfigurationError(f"the sandbox has no watch {watch[:60]!a}: known are {', '.join((*box.watches, CUSTOMERS))}")
+    if clean and watch == CUSTOMERS:
+        raise ConfigurationError("customers have no clean night: without an incident nothing is owed to them")
     if box.status() is None:
         raise Unreachable("no sandbox is up: `opsguard sandbox up` starts it")
+    if watch == CUSTOMERS:
+        return _owe(box, needs_person=not repairable, as_json=as_json)
     played = clean_night(box, watch) if clean else bad_night(box, watch, needs_person=not repairable)
     if as_json:
         emit({"watch": watch, "night": played.night, "expected": {name: str(v) for name, v in played.expected.items()}})
         return Exit.DONE
     table(("entry", "a report will say"), played.expected.items(), title=f"spool/{watch}, night {played.night}")
     line(f"next: opsguard report spool/{watch}")
+    return Exit.DONE
+
+
+def _owe(box: "Sandbox", *, needs_person: bool, as_json: bool) -> Exit:
+    from opsguard_defs.sandbox.customers import owe_messages
+    from opsguard_defs.sandbox.roster import CUSTOMERS
+
+    owing = owe_messages(box, needs_person=needs_person)
+    expected = {slot.key: str(verdict) for slot, verdict in owing.expected.items()}
+    if as_json:
+        emit({"watch": CUSTOMERS, "play": owing.play, "expected": expected})
+        return Exit.DONE
+    table(("message", "a report will say"), expected.items(), title=f"delivery/{CUSTOMERS}, play {owing.play}")
+    line(f"next: opsguard report delivery/{CUSTOMERS}")
     return Exit.DONE
 
 
