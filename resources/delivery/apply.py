@@ -197,7 +197,5 @@ class Trouble:
 
     def note(self, target: DeliveryTarget, one: Sent) -> None:
         provider = target.route.provider
-        if one.outcome is Outcome.SENT:
-            self._in_a_row[provider] = 0
-        elif one.outcome in (Outcome.UNKNOWN, Outcome.FAILED) and one.reservation_id:
-            self._in_a_row[provider] = self._in_a_row.get(provider, 0) + 1
+        if one.was_called:
+            self._in_a_row[provider] = 0 if one.outcome is Outcome.SENT else self._in_a_row.get(provider, 0) + 1

@@ -6,7 +6,7 @@ recovery makes `unknown`. Between grant and answer there is one call of the prov
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar, assert_never
 
 from guards.canonical import Json
@@ -89,7 +89,7 @@ def send(sending: Sending, target: DeliveryTarget) -> Sent:
         sending.state.outcome(sending.authorization, intent, {"result": "not granted"})
         return grant
     answer = _call(sending, target, held, grant)
-    sent = sending.step(Step.SETTLE, target, lambda: _settle(sending, target, held, grant, answer))
+    sent = replace(sending.step(Step.SETTLE, target, lambda: _settle(sending, target, held, grant, answer)), was_called=True)
     sending.state.outcome(sending.authorization, intent, {"result": sent.outcome.value})
     return sent
 

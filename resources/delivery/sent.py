@@ -54,6 +54,8 @@ class Sent:
     body_sha256: str
     reservation_id: str = ""
     receipt: Receipt | None = None
+    was_called: bool = False
+    """The provider was asked to take it, by this run, for this target."""
 
     @property
     def name(self) -> str:
