@@ -79,8 +79,7 @@ class ZoneDay:
 def zone_day(zone: ZoneInfo, day: date) -> ZoneDay:
     begins_at, ends_at = comes_at(zone, day, time()), comes_at(zone, day + _DAY, time())
     hours = [datetime.combine(day, time(hour), zone) for hour in range(24)] + [datetime.combine(day + _DAY, time(), zone)]
-    offsets = {hour.replace(fold=fold).utcoffset() for hour in hours for fold in (0, 1)}
-    return ZoneDay(begins_at, ends_at, len(offsets) == 1)
+    return ZoneDay(begins_at, ends_at, len({hour.utcoffset() for hour in hours}) == 1)
 
 
 def names(rule: Rule, zone: ZoneInfo, day: date) -> bool:
