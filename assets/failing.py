@@ -2,23 +2,23 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import dagster as dg
 
-from resources.errors import OpsGuardError
+from resources.errors import OpsGuardError, Unreachable
+
+INCOMPLETE: Final = "observation_incomplete"
 
 
 @contextmanager
 def failing_with_exit_code(*, what: str = "") -> Iterator[None]:
-    """`what` goes before the sentence on the run's page, for example `observation_incomplete`."""
+    """`what` goes before the sentence on the run's page when something could not be observed: `observation_incomplete`."""
     try:
         yield
     except OpsGuardError as error:
         raise dg.Failure(
-            f"{what}: {error}" if what else str(error),
+            f"{what}: {error}" if what and isinstance(error, Unreachable) else str(error),
             metadata={"exit_code": error.exit_code, "error": str(error)},
             allow_retries=False,
         ) from error
-
-
-INCOMPLETE = "observation_incomplete"

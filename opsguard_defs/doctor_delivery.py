@@ -11,10 +11,10 @@ from guards.delivery.evidence import EvidenceUnreadable
 from guards.delivery.registry import Provider, Registry
 from guards.delivery.templates import parse_approved
 from guards.text import count_words
-from opsguard_defs.diagnosis import Diagnosis, Health
+from opsguard_defs.diagnosis import Diagnosis, Health, health_of
 from opsguard_defs.settings import DeliveryWatch
 from resources.delivery.registry import RegistryFile
-from resources.errors import ConfigurationError
+from resources.errors import ConfigurationError, OpsGuardError
 from resources.providers.dialling import NotConnected, dial, secured
 from resources.providers.patience import Deadline
 from resources.providers.settings import ProviderSettings
@@ -88,14 +88,23 @@ def _of_check_ins(watch: DeliveryWatch, now: datetime) -> Found:
 
 
 def _of_ledger(watch: DeliveryWatch) -> Found:
+    """Opened only where there is one: opening makes it."""
     if watch.ledger == "postgres":
         return Health.OK, "in the state database (see its own line)"
     directory = watch.route().ledger_dir
     if not directory.exists():
         return Health.NOTE, f"none yet in {directory}: the first run makes it"
-    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
-        return Health.MISCONFIGURED, f"{directory} cannot be used by this user"
-    return Health.OK, f"{directory} is there; `opsguard ledger verify` reads all of it"
+    from resources.ledger.file.store import FileLedger
+
+    try:
+        with FileLedger.open(directory) as ledger:
+            seen = ledger.health()
+    except OpsGuardError as error:
+        return health_of(error), str(error)
+    if seen.recovery:
+        return Health.UNREACHABLE, f"{directory}: {seen.recovery}"
+    stale = f"; {count_words(len(seen.stale_sending), 'message')} left in the middle of the call" if seen.stale_sending else ""
+    return Health.OK, f"{directory}: {seen.store}, {count_words(seen.head.sequence, 'row')}, all read and in order{stale}"
 
 
 def _providers(where: str, settings: ProviderSettings, registry: Registry | str) -> Iterator[Diagnosis]:

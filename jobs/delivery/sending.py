@@ -51,6 +51,18 @@ def applying(
     )
 
 
+def provider_kinds(route: DeliveryRoute) -> set[str]:
+    """By which ways messages leave: shown on the asset, which has room for three."""
+    providers = route.providers
+    named = {
+        "slack": providers.slack,
+        "email": providers.smtp,
+        "webhook": providers.webhooks,
+        "file": providers.file_provider_dir,
+    }
+    return set([name for name, value in named.items() if value][:3]) or {"python"}
+
+
 def send_op(route: DeliveryRoute, site: Site) -> dg.OpDefinition:
     """Without a retry policy, and one op for reservation, grant, call and settlement: a run that ends in the middle leaves `sending`."""
     names = delivery_names(route)
@@ -98,7 +110,7 @@ def sent_asset(route: DeliveryRoute, site: Site) -> dg.AssetsDefinition:
                 is_required=False,
                 description=DESCRIPTIONS["sent"],
                 owners=list(route.owners),
-                kinds={"python"},
+                kinds=provider_kinds(route),
             )
         },
         ins={"plan": dg.AssetIn(delivery_key(route, "plan"), dagster_type=dg.Nothing)},
