@@ -8,6 +8,7 @@ from datetime import datetime
 import pytest
 
 from guards.delivery.outcome import Approval
+from guards.delivery.policy import DeliveryPolicy
 from guards.delivery.registry import Provider
 from guards.delivery.reservation import ReservationState as S
 from guards.delivery.slot import Slot
@@ -34,7 +35,7 @@ from tests.integration.delivery.watch import DAILY, REMINDER, Watch
 pytestmark = pytest.mark.crash
 
 Made = Callable[..., Watch]
-ROUNDS = 25
+ROUNDS = 30
 KIM = "Kim"
 
 
@@ -81,7 +82,7 @@ class AnyAnswer:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_no_provider_is_called_twice_for_one_attempt_whatever_dies(made: Made, seed: int) -> None:
     dice = random.Random(seed)
-    watch = made()
+    watch = made(policy=DeliveryPolicy(known_failure_kinds=("daily", "reminder")))
     watch.approve_template()
     for number in range(4):
         watch.customer(f"acme-{number}", DAILY, REMINDER)
@@ -90,16 +91,17 @@ def test_no_provider_is_called_twice_for_one_attempt_whatever_dies(made: Made, s
     providers = {Provider.FILE: provider}
 
     for number in range(ROUNDS):
-        match dice.choice(["apply", "apply", "apply", "recover", "person"]):
+        match dice.choice(["apply", "apply", "recover", "person"]):
             case "apply":
                 _apply_and_perhaps_die(watch, dice, provider, run_id=f"run-{number}")
             case "recover":
                 with open_ledger(watch.route, watch.state) as ledger:
                     recover(watch.route, watch.state, ledger, providers)
             case _:
-                _person(watch, dice, provider, dice.choice(keys), number)
+                for key in keys:
+                    _person(watch, dice, provider, key, number)
 
-    assert provider.calls
+    assert len(provider.calls) > len(keys), "second attempts were part of it"
     assert max(provider.calls.values()) == 1
     for key in keys:
         slot = Slot(*key.split(":"))
