@@ -103,7 +103,7 @@ class DeliveryDemo:
     def _found(self, owing: Owing) -> "ReportResult":
         report = self._report()
         self._compare(report, owing.expected)
-        targets = {str(target.get("subject")) for target in report.stored.targets}
+        targets = {str(target["slot"]) for target in report.stored.targets}
         must(targets == {slot.key for slot in owing.due}, f"the plan would send {sorted(targets)}")
         self._nothing_taken(self._began, "a report sent something")
         seen = f"{len(targets)} messages are due; plan {report.stored.digest[:12]} would send those and nothing else"
@@ -201,7 +201,7 @@ class DeliveryDemo:
         owing = owe_messages(self._sandbox, slow=True)
         (slot,) = owing.due
         report = self._report()
-        must([str(target.get("subject")) for target in report.stored.targets] == [slot.key], "the slow message is not the plan")
+        must([str(target["slot"]) for target in report.stored.targets] == [slot.key], "the slow message is not the plan")
         seen = f"one more customer, whose provider takes a message and answers half a minute later: plan {report.stored.short}"
         self._done("k", "another morning", f"opsguard report {WATCH}", seen)
         self._approved(report.stored, "l")
@@ -253,7 +253,9 @@ class DeliveryDemo:
             (attempt,) = ledger.of(slot)
         must(attempt.state.value == "unknown", f"the attempt is {attempt.state}, not unknown")
         seen = "the attempt whose holder is gone became doubt; its provider was asked and could not tell; nothing was sent"
-        self._done("n", "the attempt is ended", f"sensor delivery_{CUSTOMERS}_expire", seen)
+        self._done(
+            "n", "the attempt is ended", f"opsguard dev  # its sensor delivery_{CUSTOMERS}_expire does this every minute", seen
+        )
 
     def _never_again(self, plan: "StoredPlan", slot: Slot, before: Records) -> None:
         report = self._report()

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from opsguard_defs import dagster_home
 from opsguard_defs.processes import PROJECT_ROOT, module_command, module_environment, start_tied, stop
 from opsguard_defs.sandbox import Sandbox, clean_night, incident
+from opsguard_defs.sandbox.customers import is_waiting, owe_messages
 from opsguard_defs.sandbox.incident import unrepaired, waiting
+from opsguard_defs.sandbox.roster import CUSTOMERS
 from opsguard_defs.services import Services, require_free_port, services
 from resources.errors import ConfigurationError, Unreachable
 
@@ -49,6 +51,7 @@ def dev(home: Path, *, port: int = DEFAULT_PORT, read_only: bool = False, say: S
     def run() -> None:
         with everything(home, port=port, read_only=read_only, say=say) as (sandbox, running):
             say(f"{ADDRESS} {running.url}/locations/opsguard/asset-groups/spool_{TROUBLED}/lineage")
+            say(f"Messages that are owed: {running.url}/locations/opsguard/asset-groups/delivery_{CUSTOMERS}/lineage")
             say(f"Files to play with: {sandbox.home / 'sandbox' / 'files'} (or any client: `opsguard sandbox status`)")
             say("Ctrl-C ends all of it.")
             _watch_over(running, sandbox)
@@ -141,22 +144,30 @@ def everything(home: Path, *, port: int, read_only: bool = False, say: Say) -> I
 
 
 def set_the_scene(sandbox: Sandbox) -> None:
-    """One incident with something to repair, and quiet nights elsewhere. An unrepaired one stays, and so do files dropped by hand."""
+    """One incident with something to repair per guard, and quiet nights elsewhere. An unrepaired one stays, and so do files dropped by
+    hand."""
     for watch in sandbox.watches:
         if watch == TROUBLED:
             if not unrepaired(sandbox, watch):
                 incident(sandbox, watch)
         elif not waiting(sandbox, watch):
             clean_night(sandbox, watch)
+    if not is_waiting(sandbox):
+        owe_messages(sandbox, needs_person=True)
 
 
 def first_report(sandbox: Sandbox, environment: dict[str, str], *, say: Say) -> None:
-    """The command line's, in a child: its Dagster goes away with it. A report that fails is said and does not stop the UI."""
+    """The command line's, in a child per guard: its Dagster goes away with it. A report that fails is said and does not stop the UI."""
+    for guard in ("spool", "delivery"):
+        _report(guard, sandbox, environment, say=say)
+
+
+def _report(guard: str, sandbox: Sandbox, environment: dict[str, str], *, say: Say) -> None:
     log = sandbox.layout.logs / "first_report.log"
     log.touch(mode=0o600)
     with log.open("wb") as output:
         child = start_tied(
-            module_command("opsguard_defs", "report", "spool"),
+            module_command("opsguard_defs", "report", guard),
             env=module_environment(environment),
             output=output,
             cwd=PROJECT_ROOT,
@@ -168,7 +179,7 @@ def first_report(sandbox: Sandbox, environment: dict[str, str], *, say: Say) -> 
             stop([child], seconds=5)
     if child.returncode != 0:
         said = log.read_text(encoding="utf-8", errors="replace").strip()[-2000:]
-        say(f"The first report ended with exit code {child.returncode}:\n{said}")
+        say(f"The first report of guard {guard} ended with exit code {child.returncode}:\n{said}")
 
 
 def _watch_over(running: Services, sandbox: Sandbox | None = None) -> NoReturn:

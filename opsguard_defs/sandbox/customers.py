@@ -29,6 +29,8 @@ _WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _WORDING: Final = (
     "Good morning {{display_name}},\n\nwe have not seen today's check-in ({{local_date}}). Did something get stuck?\n"
 )
+_SENT: Final = ("harbor-", "garden-", "quarry-", "lantern-")
+"""Customers of whom everything that is due can be sent, or at least tried."""
 _EMPTY: Final = "version: 1\ncustomers: []\n"
 
 
@@ -149,7 +151,7 @@ class _Stage:
         write_private(places.templates / "approved.yaml", _yaml({"version": 1, "templates": approved}))
         write_private(places.check_ins, "".join(json.dumps(row) + "\n" for row in self._check_ins))
         document = {"version": 1, "defaults": {"zone": ZONES[0]}, "customers": self._customers}
-        write_private(places.registry, _yaml(document))
+        write_registry(self.layout, _yaml(document))
         return Owing(self.play, expected=self._expected, bodies=self._bodies, route=self._routes)
 
     def _drop(self, slot: Slot) -> None:
@@ -157,6 +159,39 @@ class _Stage:
         directory = customer_places(self.layout).outbox / slot.customer / slot.period
         private_directory(directory)
         write_private(directory / f"{slot.kind}.md", self._bodies[slot])
+
+
+def write_registry(layout: Layout, text: str) -> None:
+    """One that a person has changed since is kept beside it, as customers.yaml.yours."""
+    registry = customer_places(layout).registry
+    written = registry.with_name(".customers.yaml.written")
+    if registry.exists():
+        present = registry.read_bytes()
+        if present not in (_EMPTY.encode(), written.read_bytes() if written.exists() else b""):
+            write_private(registry.with_name("customers.yaml.yours"), present)
+    write_private(written, text)
+    write_private(registry, text)
+
+
+def is_waiting(sandbox: Sandbox) -> bool:
+    """Is something of the last play due and in no ledger yet, or has a person changed the registry? Then it is not played over."""
+    from guards.delivery.registry import Registry
+    from guards.delivery.registry_file import parse_registry
+    from guards.delivery.schedule import owed
+    from resources.ledger.file.store import FileLedger
+
+    registry = customer_places(sandbox.layout).registry
+    written = registry.with_name(".customers.yaml.written")
+    data = registry.read_bytes()
+    read = parse_registry(data)
+    if data != (written.read_bytes() if written.exists() else _EMPTY.encode()) or not isinstance(read, Registry):
+        return True
+    now = datetime.now(UTC)
+    due = [one.slot for one in owed(read, since=now, until=now) if one.slot.customer.startswith(_SENT)]
+    if not due or not (sandbox.home / "ledger").is_dir():
+        return bool(due)
+    with FileLedger.open(sandbox.home / "ledger") as ledger:
+        return any(not ledger.of(slot) for slot in due)
 
 
 def _minutes_to_midnight(now: datetime, zone: str) -> int:

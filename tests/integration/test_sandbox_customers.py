@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from guards.delivery.pins import Pins
 from guards.delivery.registry import Registry
 from guards.delivery.registry_file import parse_registry
 from guards.delivery.schedule import owed
@@ -12,8 +13,9 @@ from guards.delivery.slot import Kind
 from guards.delivery.templates import parse_approved
 from guards.delivery.verdict import DeliveryVerdict
 from opsguard_defs.sandbox import Sandbox
-from opsguard_defs.sandbox.customers import ZONES, Owing, make_customer_places, owe_messages
+from opsguard_defs.sandbox.customers import ZONES, Owing, is_waiting, make_customer_places, owe_messages
 from opsguard_defs.sandbox.places import customer_places
+from resources.ledger.file.store import FileLedger
 
 pytestmark = pytest.mark.fast
 
@@ -83,3 +85,25 @@ def test_bodies_lie_in_the_outbox_and_the_changed_template_is_not_the_approved_o
     assert isinstance(approved, dict), approved
     assert set(approved) == {path.stem for path in places.templates.glob("*.md")}
     assert DeliveryVerdict.TEMPLATE_UNAPPROVED in played.expected.values()
+
+
+def test_a_play_is_not_played_over_while_something_of_it_is_due_and_unsent(tmp_path: Path) -> None:
+    box = sandbox(tmp_path)
+    assert not is_waiting(box)
+    played = owe_messages(box, needs_person=True)
+    assert is_waiting(box)
+    with FileLedger.open(tmp_path / "ledger") as ledger:
+        for slot in played.due:
+            ledger.reserve(slot, Pins({"kind": slot.kind}), key="run-1")
+    assert not is_waiting(box)
+
+
+def test_a_registry_that_a_person_changed_is_kept_beside_the_one_of_the_next_play(tmp_path: Path) -> None:
+    box = sandbox(tmp_path)
+    owe_messages(box)
+    registry = customer_places(box.layout).registry
+    registry.write_text("version: 1\ncustomers: []  # mine\n")
+    assert is_waiting(box)
+    owe_messages(box)
+    owe_messages(box)
+    assert registry.with_name("customers.yaml.yours").read_text() == "version: 1\ncustomers: []  # mine\n"
