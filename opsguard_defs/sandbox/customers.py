@@ -76,6 +76,7 @@ def owe_messages(sandbox: Sandbox, *, needs_person: bool = False, slow: bool = F
     needs_person: also one whose body never came, and one whose template was changed after it was approved.
     slow: only one customer, whose provider accepts and takes half a minute to answer.
     """
+    make_customer_places(sandbox.layout)
     play = next_night(sandbox, CUSTOMERS)
     stage = _Stage(sandbox.layout, play, datetime.fromtimestamp(time.time() if now is None else now, UTC))
     if slow:
@@ -182,7 +183,7 @@ def is_waiting(sandbox: Sandbox) -> bool:
 
     registry = customer_places(sandbox.layout).registry
     written = registry.with_name(".customers.yaml.written")
-    data = registry.read_bytes()
+    data = registry.read_bytes() if registry.exists() else _EMPTY.encode()
     read = parse_registry(data)
     if data != (written.read_bytes() if written.exists() else _EMPTY.encode()) or not isinstance(read, Registry):
         return True
