@@ -274,7 +274,7 @@ def test_the_demo_plays_both_routes_and_ends_with_equal_digests(tmp_path: Path) 
     dropped.parent.mkdir(parents=True)
     dropped.write_text("dropped by hand last week")
     os.utime(dropped, (0, 0))
-    done = opsguard("demo", "--json")
+    done = opsguard("demo", "--guard", "spool", "--json")
 
     assert done.code == 0, done.err
     assert [one["watch"] for one in done.objects] == ["ftp_demo", "sftp_demo"]
