@@ -17,7 +17,7 @@ from resources.slack.client import SlackResource
 
 def delivery_definitions(route: DeliveryRoute, site: Site, *, slack: SlackResource) -> dg.Definitions:
     names = delivery_names(route)
-    report, recovering = report_job(route), recover_job(route)
+    report = report_job(route)
     by_standing = [standing_sensor(route)] if route.auto_send else []
     return dg.Definitions(
         assets=[
@@ -26,7 +26,7 @@ def delivery_definitions(route: DeliveryRoute, site: Site, *, slack: SlackResour
             ledger_asset(route),
             sent_asset(route, site),
         ],
-        jobs=[report, send_job(route, site), recovering, verify_job(route)],
+        jobs=[report, send_job(route, site), recover_job(route), verify_job(route)],
         schedules=[report_schedule(route, site, report)],
-        sensors=[expire_sensor(route, site, recovering), approved_plans_sensor(names, site), *by_standing],
+        sensors=[expire_sensor(route, site), approved_plans_sensor(names, site), *by_standing],
     )

@@ -1,6 +1,7 @@
 """Ending what a dead run left in the middle, and asking providers about what is in doubt: a job of its own, and the sensor that asks for it."""
 
 from collections.abc import Iterator
+from typing import Final
 
 import dagster as dg
 
@@ -18,7 +19,9 @@ from resources.delivery.route import DeliveryRoute
 from resources.errors import OpsGuardError
 from resources.providers.chosen import open_providers
 
-EVERY_SECONDS = 60
+EVERY_SECONDS: Final = 60
+RECOVER: Final = "recover"
+"""The sensor names the job instead of holding it: holding makes Dagster copy the sensor, with a warning on stderr at every load."""
 
 
 def recover_job(route: DeliveryRoute) -> dg.JobDefinition:
@@ -49,20 +52,20 @@ def recover_job(route: DeliveryRoute) -> dg.JobDefinition:
         recover_messages.alias("recover_messages")()
 
     return recovery.to_job(
-        name=names.named("recover"),
+        name=names.named(RECOVER),
         description="End what a dead run left in the middle of its call, and ask the providers about what is in doubt. Never sends.",
         tags=names.tags,
         executor_def=dg.in_process_executor,
     )
 
 
-def expire_sensor(route: DeliveryRoute, site: Site, recovering: dg.JobDefinition) -> dg.SensorDefinition:
+def expire_sensor(route: DeliveryRoute, site: Site) -> dg.SensorDefinition:
     """One run per set of messages left in the middle, and one an hour while something is in doubt: a provider may show it later."""
     names = delivery_names(route)
 
     @dg.sensor(
         name=names.named("expire"),
-        job=recovering,
+        job_name=names.named(RECOVER),
         minimum_interval_seconds=EVERY_SECONDS,
         default_status=site.automation,
         description="Asks for one recovery run when a dead run left messages in the middle of their calls, or some are in doubt. Never sends.",
