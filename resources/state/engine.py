@@ -3,7 +3,7 @@
 Every number that bounds a wait on the state database is here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn, TypeVar
 
 import psycopg
@@ -49,6 +49,16 @@ def parse_url(url: str) -> URL:
     return parsed.set(drivername="postgresql+psycopg")
 
 
+CONNECT: Final[Mapping[str, Any]] = {
+    "connect_timeout": CONNECT_SECONDS,
+    "application_name": "opsguard",
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+
+
 def open_engine(url: str) -> Engine:
     engine = create_engine(
         parse_url(url),
@@ -58,20 +68,13 @@ def open_engine(url: str) -> Engine:
         pool_pre_ping=True,
         pool_recycle=1800,
         hide_parameters=True,
-        connect_args={
-            "connect_timeout": CONNECT_SECONDS,
-            "application_name": "opsguard",
-            "keepalives_idle": 30,
-            "keepalives_interval": 10,
-            "keepalives_count": 3,
-            "tcp_user_timeout": 30_000,
-        },
+        connect_args={**CONNECT, "connect_timeout": CONNECT_SECONDS},
     )
-    event.listen(engine, "connect", _prepare_session)
+    event.listen(engine, "connect", prepare_session)
     return engine
 
 
-def _prepare_session(connection: Any, _record: object) -> None:
+def prepare_session(connection: Any, _record: object) -> None:
     """As statements, not as a start-up option: connection poolers refuse those."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -121,16 +124,17 @@ def writing(engine: Engine, what: str, work: Callable[[Connection], Result]) -> 
         except SQLAlchemyError as error:
             if _is_refused_commit(error):
                 _unreachable(error)
-            raise OutcomeUnknown(
-                f"the state database did not say whether {what} was recorded ({_cause(error)}): look before you repeat"
-            ) from None
+            raise in_doubt(what, getattr(error, "orig", None) or error) from None
         return result
 
 
 def _is_refused_commit(error: SQLAlchemyError) -> bool:
+    return is_refused_commit(getattr(error, "orig", None))
+
+
+def is_refused_commit(error: object) -> bool:
     """The server answered with an error to COMMIT itself (a deferred constraint, a serialisation failure): nothing was kept."""
-    origin = getattr(error, "orig", None)
-    sqlstate = getattr(origin, "sqlstate", None) or ""
+    sqlstate = getattr(error, "sqlstate", None) or ""
     return sqlstate[:2] in {"23", "40"} and sqlstate != "40003"
 
 
@@ -140,12 +144,25 @@ def _is_broken_connection(error: SQLAlchemyError) -> bool:
 
 def _unreachable(error: SQLAlchemyError) -> NoReturn:
     if isinstance(error, PoolTimeout):
-        raise Unreachable(
-            f"all {2 * POOL_SIZE} connections to the state database were busy for {POOL_WAIT_SECONDS} s: is it hanging?"
-        ) from None
-    if isinstance(error, DBAPIError) and isinstance(error.orig, psycopg.errors.RaiseException):
-        raise Unreachable(f"the state database refused a change: {_cause(error)}") from None
-    raise Unreachable(f"the state database could not be used: {_cause(error)}") from None
+        raise busy() from None
+    raise unreachable(getattr(error, "orig", None) or error) from None
+
+
+def busy() -> Unreachable:
+    return Unreachable(
+        f"all {2 * POOL_SIZE} connections to the state database were busy for {POOL_WAIT_SECONDS} s: is it hanging?"
+    )
+
+
+def unreachable(error: Exception) -> Unreachable:
+    """For an error of the driver (or of SQLAlchemy's own): nothing was recorded."""
+    if isinstance(error, psycopg.errors.RaiseException):
+        return Unreachable(f"the state database refused a change: {cause(error)}")
+    return Unreachable(f"the state database could not be used: {cause(error)}")
+
+
+def in_doubt(what: str, error: Exception) -> OutcomeUnknown:
+    return OutcomeUnknown(f"the state database did not say whether {what} was recorded ({cause(error)}): look before you repeat")
 
 
 _ADVICE: Final = {
@@ -159,12 +176,12 @@ _ADVICE: Final = {
 }
 
 
-def _cause(error: SQLAlchemyError) -> str:
+def cause(error: Exception) -> str:
     """One line that names no value: statements and parameters stay out, and libpq never repeats a password."""
-    origin = getattr(error, "orig", None)
-    sqlstate = getattr(origin, "sqlstate", None) or ""
+    sqlstate = getattr(error, "sqlstate", None) or ""
     if sqlstate in _ADVICE:
         return _ADVICE[sqlstate]
-    said = getattr(getattr(origin, "diag", None), "message_primary", None) or str(origin or type(error).__name__)
+    shown = "" if isinstance(error, SQLAlchemyError) else str(error)  # SQLAlchemy's own shows the statement
+    said = getattr(getattr(error, "diag", None), "message_primary", None) or shown
     first = next((line.strip() for line in said.splitlines() if line.strip()), type(error).__name__)
     return f"{first[:300]}{f' [{sqlstate}]' if sqlstate else ''}"

@@ -22,7 +22,7 @@ from resources.state import clock, decisions, first_seen, journal, leases, outbo
 from resources.state.backup import Backup, backup, restore
 from resources.state.engine import open_engine, reading, writing
 from resources.state.journal import JournalRow
-from resources.state.ledger import Ledger
+from resources.state.ledger import PostgresLedger
 from resources.state.migrate import migrate
 from resources.state.outbox import OutboxRow
 from resources.state.plans import PlanSummary, StoredPlan
@@ -37,7 +37,7 @@ class StateStore:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.outbox = OutboxStore(engine)
-        self.ledger = Ledger(engine)
+        self.ledger = PostgresLedger(engine)
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -51,6 +51,7 @@ class StateStore:
         return cls(engine)
 
     def close(self) -> None:
+        self.ledger.close()
         self.engine.dispose()
 
     def __enter__(self) -> Self:
