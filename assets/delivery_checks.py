@@ -53,8 +53,9 @@ def examine_and_publish(route: DeliveryRoute, store: StateStore, *, run_id: str)
     with open_ledger(route, store) as ledger:
         name = ledger.health().store
         examined = examine(ledger, published=store.published.last(name), progress=watched())
-    if all(outcome.passed for outcome in examined.outcomes if outcome.name in _VOUCH_FOR_THE_HEAD):
-        store.published.publish(name, examined.verification.head, run_id=run_id)
+    head = examined.verification.head
+    if head.sequence and all(one.passed for one in examined.outcomes if one.name in _VOUCH_FOR_THE_HEAD):
+        store.published.publish(name, head, run_id=run_id)
     return examined
 
 
