@@ -6,13 +6,10 @@ attempt is called for twice, and no slot has two accepted messages.
 
 import dataclasses
 import itertools
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
@@ -241,6 +238,7 @@ def run(world: Callable[[], tuple[World, Callable[[], None]]], *, examples: int,
             max_examples=examples,
             stateful_step_count=steps,
             deadline=None,
+            phases=(Phase.explicit, Phase.reuse, Phase.generate),  # shrinking a failure on a server took five minutes
             suppress_health_check=list(HealthCheck),
             print_blob=True,
         ),
@@ -248,21 +246,13 @@ def run(world: Callable[[], tuple[World, Callable[[], None]]], *, examples: int,
 
 
 def test_actors_on_the_model():
-    run(lambda: (MemoryWorld(), lambda: None), examples=200, steps=50)
+    run(lambda: (MemoryWorld(), lambda: None), examples=300, steps=50)
 
 
-def test_actors_on_the_file_store():
-    shared = Path("/dev/shm")
-
+def test_actors_on_the_file_store(memory_disk):
     def made() -> tuple[World, Callable[[], None]]:
-        root = Path(tempfile.mkdtemp(prefix="opsguard-", dir=shared if shared.is_dir() else None))
-        world = FileWorld(root / "ledger")
-
-        def done() -> None:
-            world.close()
-            shutil.rmtree(root)
-
-        return world, done
+        world = FileWorld(memory_disk / f"{next(_numbers)}")
+        return world, world.close
 
     run(made, examples=80, steps=50)
 

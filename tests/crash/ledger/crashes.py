@@ -61,6 +61,26 @@ class Model:
         self.files: dict[int, Inode] = {}
         """By the step that created them."""
 
+    @classmethod
+    def of(cls, tree: "Tree") -> "Model":
+        """After a crash: what is left is sure. Its files have negative numbers, as `numbered` gives them out."""
+        model = cls()
+        numbers = numbered(tree)
+
+        def walk(below: Tree, into: Directory, above: str) -> None:
+            for name, each in below.items():
+                node: Node
+                if isinstance(each, Leaf):
+                    number = numbers[above + name]
+                    node = model.files.setdefault(number, Inode(each.content, bytearray(each.content), stat=each.stat))
+                else:
+                    node = Directory()
+                    walk(each, node, f"{above}{name}/")
+                into.synced[name] = into.live[name] = node
+
+        walk(tree, model.root, "")
+        return model
+
     def take(self, step: Step) -> None:
         match step.call:
             case "make_directory":
@@ -177,6 +197,22 @@ def written_out(tree: Tree, root: Path) -> None:
     walk(tree, root)
 
 
+def numbered(tree: Tree) -> dict[str, int]:
+    """Path to the number of the file there, below zero."""
+    found: dict[str, int] = {}
+    numbers: dict[int, int] = {}
+
+    def walk(below: Tree, above: str) -> None:
+        for name, each in below.items():
+            if isinstance(each, Leaf):
+                found[above + name] = numbers.setdefault(each.inode, -len(numbers) - 2)
+            else:
+                walk(each, f"{above}{name}/")
+
+    walk(tree, "")
+    return found
+
+
 def stats(tree: Tree, above: str = "") -> dict[str, Stat]:
     """By path, of the files that have one."""
     found: dict[str, Stat] = {}
@@ -233,7 +269,7 @@ def _torn(content: bytes, step: Step) -> Iterator[bytes]:
     if step.call == "truncate":
         yield _written(content, step, 0)
         return
-    for length in sorted({0, 1, size // 3, size // 2, size - 1} & set(range(size))):
+    for length in sorted({0, 1, size // 4, size // 2, 3 * size // 4, size - 1} & set(range(size))):
         cut = _written(content, step, length)
         yield cut
         if step.call == "append":

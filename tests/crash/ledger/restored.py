@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from resources.ledger.file.disk import Disk, File
-from tests.crash.ledger.crashes import Tree, stats, written_out
-from tests.crash.ledger.recording import Stat
+from tests.crash.ledger.crashes import Tree, numbered, stats, written_out
+from tests.crash.ledger.recording import Recorder, RecordingDisk, Stat
 
 
 class _Status:
@@ -58,6 +58,24 @@ class Restored(Disk):
     def _as_before(self, path: str, real: os.stat_result) -> Any:
         same = self.same.get(path)
         return real if same is None else _Status(real, same)
+
+
+class Recovering(Restored, RecordingDisk):
+    """The same, and what it does is recorded: recovery can be cut short too."""
+
+
+def recovering(tree: Tree, root: Path) -> tuple[Recorder, Callable[[Path], Recovering]]:
+    written_out(tree, root)
+    recorder = Recorder()
+    recorder.names |= numbered(tree)
+    same = stats(tree)
+
+    def made(where: Path) -> Recovering:
+        disk = Recovering(where)
+        disk.same, disk.recorder = same, recorder
+        return disk
+
+    return recorder, made
 
 
 def restored(tree: Tree, root: Path) -> Callable[[Path], Restored]:

@@ -1,7 +1,6 @@
 """The file store after a crash of the machine: every state that could be left of a life's writes, each opened and held to the promise."""
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,15 +12,16 @@ from resources.ledger.file.store import FileLedger
 from tests.crash.ledger.crashes import Model, Tree, crash_states, fingerprint
 from tests.crash.ledger.promise import Fact, Life, assert_promise
 from tests.crash.ledger.recording import NeverSyncs, NeverSyncsDirectories, Recorder, RecordingDisk, Step, recording
-from tests.crash.ledger.restored import restored
+from tests.crash.ledger.restored import recovering, restored
 from tests.ledgers.builders import feed
 
 pytestmark = pytest.mark.crash
 
 ROWS_PER_SEGMENT = 7
 """The life below fills four segments."""
-MOST_PER_STEP = 12
+MOST_PER_STEP = 80
 FEWEST_STATES = 2_000
+FEWEST_IN_RECOVERY = 300
 
 
 @dataclass
@@ -33,15 +33,6 @@ class Recorded:
 
     def facts_after(self, steps: int) -> list[Fact]:
         return [fact for said_at, fact in self.facts if said_at <= steps]
-
-
-@pytest.fixture
-def memory_disk() -> Iterator[Path]:
-    """Thousands of small trees: on a disk that syncs, this would measure the disk."""
-    shared = Path("/dev/shm")
-    where = Path(tempfile.mkdtemp(prefix="opsguard-crash-", dir=shared if shared.is_dir() else None))
-    yield where
-    shutil.rmtree(where)
 
 
 def lived(root: Path, kind: type[RecordingDisk] = RecordingDisk) -> Recorded:
@@ -64,7 +55,7 @@ def lived(root: Path, kind: type[RecordingDisk] = RecordingDisk) -> Recorded:
     return recorded
 
 
-def left_by_crashes(recorded: Recorded) -> Iterator[tuple[int, Tree]]:
+def left_by_crashes(recorded: Recorded, *, most: int) -> Iterator[tuple[int, Tree]]:
     """(steps taken, tree); the same tree again only when more had been said."""
     model = Model()
     seen: set[tuple[str, int]] = set()
@@ -72,7 +63,7 @@ def left_by_crashes(recorded: Recorded) -> Iterator[tuple[int, Tree]]:
         if step is not None:
             model.take(step)
         said = len(recorded.facts_after(number))
-        for tree in crash_states(model, most=MOST_PER_STEP, seed=number):
+        for tree in crash_states(model, most=most, seed=number):
             key = (fingerprint(tree), said)
             if key not in seen:
                 seen.add(key)
@@ -88,28 +79,52 @@ def hold_to_the_promise(tree: Tree, facts: list[Fact], root: Path, *, repairs: b
         shutil.rmtree(root)
 
 
+def check(tree: Tree, recorded: Recorded, number: int, root: Path, *, repairs: bool, what: str = "") -> None:
+    try:
+        hold_to_the_promise(tree, recorded.facts_after(number), root, repairs=repairs)
+    except (AssertionError, OpsGuardError) as broken:
+        raise AssertionError(f"after step {number} ({recorded.steps[number - 1]}){what}: {broken}") from broken
+
+
 def test_whatever_a_crash_leaves_no_message_is_sent_twice_and_nothing_acknowledged_is_lost(memory_disk):
     recorded = lived(memory_disk / "life")
     segments = {step.path for step in recorded.steps if step.call == "create" and step.path.startswith("segments/")}
     assert len(segments) >= 3, "the life must seal segments"
     checked: set[str] = set()
-    for number, tree in left_by_crashes(recorded):
+    for number, tree in left_by_crashes(recorded, most=MOST_PER_STEP):
         checked.add(fingerprint(tree))
-        try:
-            hold_to_the_promise(tree, recorded.facts_after(number), memory_disk / "left", repairs=len(checked) % 2 == 0)
-        except (AssertionError, OpsGuardError) as broken:
-            raise AssertionError(f"after step {number} ({recorded.steps[number - 1]}): {broken}") from broken
+        check(tree, recorded, number, memory_disk / "left", repairs=len(checked) % 2 == 0)
     print(f"\n{len(checked)} crash states of {len(recorded.steps)} steps")
     assert len(checked) >= FEWEST_STATES
 
 
+def test_a_crash_in_the_middle_of_the_recovery_from_a_crash_loses_nothing_either(memory_disk):
+    recorded = lived(memory_disk / "life")
+    checked: set[str] = set()
+    for number, tree in left_by_crashes(recorded, most=2):
+        recorder, disk = recovering(tree, memory_disk / "first")
+        with FileLedger.open(memory_disk / "first", disk=disk, seal_rows=ROWS_PER_SEGMENT) as ledger:
+            ledger.repair()
+        shutil.rmtree(memory_disk / "first")
+        model = Model.of(tree)
+        for count, step in enumerate(recorder.steps):
+            model.take(step)
+            for left in crash_states(model, most=2, seed=number + count):
+                if fingerprint(left) not in checked:
+                    checked.add(fingerprint(left))
+                    check(left, recorded, number, memory_disk / "left", repairs=False, what=f", then {step}")
+    print(f"\n{len(checked)} crash states of recoveries")
+    assert len(checked) >= FEWEST_IN_RECOVERY
+
+
 @pytest.mark.parametrize("kind", [NeverSyncs, NeverSyncsDirectories])
 def test_a_disk_that_does_not_sync_is_found_out(memory_disk, kind):
-    """The checker itself: were it blind, the test above would prove nothing."""
+    """The checker itself: were it blind, the tests above would prove nothing."""
     recorded = lived(memory_disk / "life", kind)
-    for number, tree in left_by_crashes(recorded):
-        try:
-            hold_to_the_promise(tree, recorded.facts_after(number), memory_disk / "left", repairs=False)
-        except (AssertionError, OpsGuardError):
-            return
-    raise AssertionError("nobody noticed")
+
+    def check_all() -> None:
+        for number, tree in left_by_crashes(recorded, most=MOST_PER_STEP):
+            check(tree, recorded, number, memory_disk / "left", repairs=False)
+
+    with pytest.raises(AssertionError, match=r"is gone|was .*, and is|second time"):
+        check_all()

@@ -11,7 +11,6 @@ from resources.ledger.file.store import FileLedger
 from tests.crash.ledger.kills import Countdown, killed
 from tests.crash.ledger.promise import Fact, Life, assert_promise
 from tests.crash.ledger.test_file_crash_states import ROWS_PER_SEGMENT
-from tests.crash.ledger.test_file_crash_states import memory_disk as memory_disk
 from tests.ledgers.builders import feed
 from tests.ledgers.worlds import FileWorld
 
