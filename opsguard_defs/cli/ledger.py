@@ -154,7 +154,9 @@ def _show_health(found: "Health") -> None:
     if found.oldest_sending_at:
         line(f"sending since {words.utc(found.oldest_sending_at)}")
     for slot in found.stale_sending:
-        line(f"{slot.key}: its holder is gone and said nothing: it may have gone out. The next report ends the attempt as doubt")
+        line(
+            f"{slot.key}: its holder is gone and said nothing: it may have gone out. The expire sensor or the next apply run makes it doubt; to settle it: `opsguard ledger resolve {slot.key}`"
+        )
     if doubtful := found.counts.get("unknown", 0) + found.counts.get("sending", 0):
         line(
             f"{count_words(doubtful, 'slot')} unresolved: a report looks at each and says what it found; what stays in doubt a person settles: `opsguard ledger resolve`"

@@ -210,6 +210,8 @@ def import_rows(
     place = only_place(settings, store)
     if not path.exists():
         raise ConfigurationError(f"{path} does not exist: nothing was imported")
+    if (path / "segments").is_dir():
+        raise ConfigurationError(f"{path} is a file store: `opsguard ledger export FILE --store {path}`, then import that file")
     doubtful: tuple[Slot, ...] = ()
     found: Verification | LedgerRefused
     if path.is_dir():

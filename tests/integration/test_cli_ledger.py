@@ -293,6 +293,13 @@ def test_an_import_of_what_is_not_there_makes_no_store(opsguard: Command, tmp_pa
     assert not (tmp_path / "home" / "ledger").exists()
 
 
+def test_an_import_of_a_file_store_itself_says_how_that_is_done(opsguard: Command, tmp_path: Path) -> None:
+    keep(tmp_path / "other", DAILY, delivered({"id": "1"}))
+    done = opsguard("ledger", "import", "./other")
+    assert done.code == 2
+    assert "opsguard ledger export" in done.err
+
+
 def test_where_two_ledgers_are_in_use_looking_shows_the_file_store_first_and_moving_asks_which(
     opsguard: Command, ledger_dir: Path, tmp_path: Path
 ) -> None:
