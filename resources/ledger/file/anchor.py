@@ -12,7 +12,6 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from guards.canonical import Json, canonical_json
 from guards.delivery.row import Head
 from resources.ledger.file.disk import Disk, File
 from resources.ledger.file.writing import sync as synced
@@ -45,17 +44,14 @@ class Anchor:
 
     @property
     def bytes(self) -> bytes:
-        held: dict[str, Json] = {
-            "store": self.store,
-            "serial": self.serial,
-            "sequence": self.head.sequence,
-            "digest": self.head.digest,
-            "segment": self.segment,
-            "signature": list(self.signature),
-            "is_synced": self.is_synced,
-        }
-        checksum = hashlib.sha256(canonical_json(held)).hexdigest()
-        return canonical_json({"anchor": held, "checksum": checksum}).ljust(SLOT_BYTES - 1) + b"\n"
+        # Canonical JSON, spelt here because it is written with every transition: every value is a number, a flag, or hex digits.
+        held = (
+            f'{{"digest":"{self.head.digest}","is_synced":{"true" if self.is_synced else "false"},"segment":{self.segment},'
+            f'"sequence":{self.head.sequence},"serial":{self.serial},"signature":[{",".join(map(str, self.signature))}],'
+            f'"store":"{self.store}"}}'
+        )
+        checksum = hashlib.sha256(held.encode("ascii")).hexdigest()
+        return f'{{"anchor":{held},"checksum":"{checksum}"}}'.encode("ascii").ljust(SLOT_BYTES - 1) + b"\n"
 
 
 def parse_anchor(stored: bytes) -> Anchor | None:

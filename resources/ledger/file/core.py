@@ -21,7 +21,7 @@ from resources.ledger.file.anchor import NAME as ANCHOR
 from resources.ledger.file.anchor import Anchor, AnchorFile, Signature, both_slots
 from resources.ledger.file.claims import Claims
 from resources.ledger.file.disk import Disk
-from resources.ledger.file.fence import Fence, FenceReason, FenceState, read_fence, write_fence
+from resources.ledger.file.fence import Fence, FenceReason, FenceState, read_fence, write_fence, write_fence_unsynced
 from resources.ledger.file.index import Index, key_of
 from resources.ledger.file.leases import Leases, MainLock
 from resources.ledger.file.line import line_of
@@ -149,12 +149,14 @@ class Core:
 
     def give_up(self, failed: SyncFailed) -> None:
         """A sync failed: what was written may be there, or only seem to be. Nothing is believed until everything was read again."""
-        if self.fence is not None:
-            with suppress(OSError, SyncFailed):
-                note = one_line(str(failed), limit=200)
-                write_fence(
-                    self.disk, replace(self.fence, state=FenceState.RECOVERY_REQUIRED, reason=FenceReason.SYNC_FAILED, note=note)
-                )
+        if self.fence is not None and self.fence.state is FenceState.READY:  # any other state keeps its own reason
+            note = one_line(str(failed), limit=200)
+            doubtful = replace(self.fence, state=FenceState.RECOVERY_REQUIRED, reason=FenceReason.SYNC_FAILED, note=note)
+            try:
+                write_fence(self.disk, doubtful)
+            except (OSError, SyncFailed):
+                with suppress(OSError):
+                    write_fence_unsynced(self.disk, doubtful)
         self.close(f"{_CLOSED} (the disk did not take what was written)")
 
     # Looking
@@ -259,7 +261,8 @@ class Core:
         newest = self.anchor.newest
         if newest is None or newest.head != self.index.head or newest.signature != self._seen:
             sync(self.disk, self.segments.file(self.scan.segment))
-            self._publish(durable=True)
+            if not self.anchor.damaged:  # a damaged slot stays to be seen, until the next transition writes there
+                self._publish(durable=True)
 
     def _publish(self, *, durable: bool) -> None:
         assert self._seen is not None
@@ -274,12 +277,16 @@ class Core:
         self.rescan()
         if self.standing.is_cut or self.fence is None:
             return
+        self.write_afresh()
+        self.write_fence(replace(self.fence, state=FenceState.READY, reason=FenceReason.NONE, note=""))
+        self.standing = Standing(fence_trouble(self.disk, self.fence))
+
+    def write_afresh(self) -> None:
+        """What may seem to be on the disk, and not be."""
         copy_afresh(self.scan.segment, disk=self.disk, segments=self.segments)
         claim_again(self.index.orphans, self.claims)
         self._seen = self.segments.signature(self.scan.segment)
         self.fresh_anchor()
-        self.write_fence(replace(self.fence, state=FenceState.READY, reason=FenceReason.NONE, note=""))
-        self.standing = Standing(fence_trouble(self.disk, self.fence))
 
     def accept(self) -> None:
         """What is there is the chain from now on."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from guards.canonical import Json, canonical_json
 from resources.ledger.file.disk import Disk
-from resources.ledger.file.writing import publish_whole
+from resources.ledger.file.writing import create_anew, publish_whole, write_all
 
 NAME: Final = "fence.json"
 _TEMPORARY: Final = "temp/fence"
@@ -109,3 +109,13 @@ def read_fence(disk: Disk) -> Fence | None:
 def write_fence(disk: Disk, fence: Fence) -> None:
     """Durable when this returns."""
     publish_whole(disk, _TEMPORARY, NAME, fence.bytes)
+
+
+def write_fence_unsynced(disk: Disk, fence: Fence) -> None:
+    """Where the disk syncs nothing any more: the other processes of this host still see it."""
+    file = create_anew(disk, _TEMPORARY)
+    try:
+        write_all(disk, file, fence.bytes)
+    finally:
+        disk.done(file)
+    disk.rename(_TEMPORARY, NAME)

@@ -64,6 +64,7 @@ class Index:
     _sorted: list[str] | None = None
 
     def add(self, key: str, reservation_id: str, state: ReservationState, place: Place) -> None:
+        """`reservation_id` may be "" for one that has rows already."""
         held = self.rows.get(key)
         code = _CODES[state]
         packed = _PLACE.pack(*place)
@@ -74,7 +75,8 @@ class Index:
             self.counts[held[0]] -= 1
             self.rows[key] = bytes((code,)) + held[1:] + packed
         self.counts[code] += 1
-        self.slots.setdefault(bytes.fromhex(reservation_id), key)
+        if reservation_id:
+            self.slots.setdefault(bytes.fromhex(reservation_id), key)
 
     def place_row(self, sequence: int, segment: int, offset: int) -> None:
         while len(self.at) < sequence:

@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import Final
 
 from guards.delivery.entry import Reservation
+from guards.delivery.refusal import LedgerRefused
 from guards.delivery.replay import Fault
 from guards.delivery.reservation import ReservationState
 from guards.delivery.row import Head
@@ -14,7 +15,7 @@ from guards.delivery.slot import Slot
 from resources.ledger.file.core import Core
 from resources.ledger.file.index import Doubt, Place, key_of, slot_of
 from resources.ledger.file.line import split_line
-from resources.ledger.file.reading import Reader
+from resources.ledger.file.reading import Reader, in_doubt
 from resources.ledger.file.scan import Scan
 from resources.ledger.file.segments import path_of
 from resources.ledger.file.standing import holds, judge
@@ -63,6 +64,28 @@ class Looker:
                 for each, last in ((each, each is attempts[-1]) for each in attempts)
             ]
         return tuple(reservation for _, _, reservation in sorted(found, key=lambda each: each[:2]))
+
+    def latest(self, slots: Collection[Slot]) -> dict[Slot, Reservation | LedgerRefused]:
+        with self._core.alone():
+            with self._core.locked():
+                held = [(key, self._core.index.places(key)) for key in sorted(map(key_of, slots)) if self._is_taken(key)]
+            return {slot_of(key): self._last(key, places) for key, places in held}
+
+    def unfinished(self) -> dict[Slot, Reservation | LedgerRefused]:
+        with self._core.alone():
+            with self._core.locked():
+                keys = sorted(self._core.index.in_state(*(state for state in ReservationState if state.is_unfinished)))
+                held = [(key, self._core.index.places(key)) for key in keys]
+            return {slot_of(key): self._last(key, places) for key, places in held}
+
+    def _is_taken(self, key: str) -> bool:
+        return bool(self._core.index.places(key)) or key in self._core.index.doubts
+
+    def _last(self, key: str, places: Sequence[Place]) -> Reservation | LedgerRefused:
+        attempts = self._reader.attempts(key, places)
+        if isinstance(attempts, Doubt):
+            return in_doubt(slot_of(key), attempts)
+        return self._reader.with_lease(attempts[-1].reservation)
 
     def _of_customer(self, customer: str) -> list[str]:
         keys = self._core.index.in_order()

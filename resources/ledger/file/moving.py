@@ -178,8 +178,7 @@ class Mover:
         assert isinstance(before, tuple)
         after = [each.reservation for each in before]
         for row in rows:
-            read_back = parse_row(row.bytes)  # as it will be read, not the caller's own objects
-            following = advance(after[-1] if after else None, read_back.entry, at=read_back.at)
+            following = advance(after[-1] if after else None, _as_read(row), at=row.at)
             if isinstance(following, IllegalEntry):
                 raise AssertionError(f"a transition made an entry that cannot follow: {following.why}")  # noqa: TRY004
             after[following.attempt - 1 :] = [following]
@@ -189,3 +188,11 @@ class Mover:
             opened.append(self._core.index.places(key)[-len(rows)])
         self._reader.keep(key, tuple(Attempt(place, each) for place, each in zip(opened, after, strict=True)))
         return after[-1]
+
+
+def _as_read(row: Row) -> Entry:
+    """As it will be read, not the caller's own objects."""
+    entry = row.entry
+    if entry.pins is None and not (entry.receipt or entry.evidence or entry.approval):
+        return entry
+    return parse_row(row.bytes).entry

@@ -60,7 +60,9 @@ class Repairer:
             return False
         goes_on = fence is not None and fence.reason is FenceReason.ACCEPTING
         moved = fence is None or fence.reason is FenceReason.COPIED or dict(fence.place) != identity(core.disk, LOCK)
-        if not goes_on:
+        if goes_on:
+            core.write_afresh()  # it may have been a failed sync that cut it short
+        else:
             if (core.standing.is_cut and not accept_loss) or (moved and not accept_copy):
                 return False
             if core.standing.is_cut and not self._cut_what_is_damaged():

@@ -20,8 +20,17 @@ from resources.ledger.file.index import NOWHERE, Doubt, Index, Place, key_of, ma
 from resources.ledger.file.line import BEGINNING, split_line
 from resources.ledger.file.segments import Segments, path_of
 
-_MOST_FOLDED: Final = 8192
-"""Reservations kept folded while scanning, about 1 KiB each. A slot's rows mostly stand close together; others are read again."""
+_MOST_FOLDED: Final = 2048
+"""Reservations kept folded while scanning, about 1 KiB each, 13 at most. A slot's rows mostly stand close together; others are read again."""
+_SELDOM_FOLLOWED: Final = frozenset(
+    {
+        ReservationState.SENT_AUDITED,
+        ReservationState.ABANDONED,
+        ReservationState.RESOLVED_SENT,
+        ReservationState.KNOWN_FAILURE,
+        ReservationState.RESOLVED_NOT_SENT,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +187,8 @@ class Scan:
         is_readable = held is None or held.is_readable
         if is_readable and key in index.rows:
             current = self._folded.pop(key, None) or self._fold_again(key)
-        index.add(key, entry.reservation_id, entry.state, place)
+        is_new = entry.event is Event.OPENED or key not in index.rows
+        index.add(key, entry.reservation_id if is_new else "", entry.state, place)
         index.place_row(row.sequence, place.segment, place.offset)
         if not is_readable:
             return
@@ -194,9 +204,10 @@ class Scan:
                 key, Doubt(f"row {row.sequence} at byte {place.offset} of {path_of(place.segment)} cannot follow: {after.why}")
             )
             return
-        if len(self._folded) >= _MOST_FOLDED:
-            del self._folded[next(iter(self._folded))]
-        self._folded[key] = thin(after)
+        if after.state not in _SELDOM_FOLLOWED:
+            if len(self._folded) >= _MOST_FOLDED:
+                del self._folded[next(iter(self._folded))]
+            self._folded[key] = thin(after) if entry.event is Event.OPENED else after  # the pins stay thin
         if entry.event is Event.OPENED and (problem := self._claims.problem(entry)):
             self.fault(FaultKind.CLAIM, row.sequence, problem, entry.slot)
             index.doubt(key, Doubt(f"{problem} (row {row.sequence} says what it was)", is_readable=True))
@@ -306,14 +317,17 @@ class Scan:
         self.fault(FaultKind.SEQUENCE, loss.first, f"{loss} cannot be read, and it cannot be told whose they were")
 
     def _orphans(self) -> None:
+        without_rows: list[tuple[str, str]] = []
         for slot, attempt in self._listed:
             key = key_of(slot)
             if bytes.fromhex(slot.reservation_id(attempt)) in self.index.slots:
                 continue
             self.index.orphans[key] = attempt
-            held = self.index.doubts.get(key)
-            why = held.why if held is not None else "a claim without a row: asked again for the same, it is completed"
-            self.fault(FaultKind.CLAIM, 0, why, slot)
+            without_rows.append((slot.reservation_id(attempt), key))
+            if key not in self.index.doubts:  # its altered row has been named
+                self.fault(FaultKind.CLAIM, 0, "a claim without a row: asked again for the same, it is completed", slot)
+        for reservation_id, key in without_rows:
+            self.index.slots[bytes.fromhex(reservation_id)] = key
 
     def _slot_of_reservation(self, reservation_id: str) -> str | None:
         found = self.index.slot_key(reservation_id)

@@ -187,6 +187,12 @@ class FileLedger:
             raise ValueError("prefixes of one length are asked for at once")
         return self._looker.history(customer, period_prefixes)
 
+    def latest(self, slots: Collection[Slot]) -> dict[Slot, Reservation | LedgerRefused]:
+        return self._looker.latest(slots)
+
+    def unfinished(self) -> dict[Slot, Reservation | LedgerRefused]:
+        return self._looker.unfinished()
+
     def snapshot(self, *, customer: str | None = None, after: Slot | None = None, limit: int = MOST_PER_PAGE) -> Snapshot:
         return self._looker.snapshot(customer=customer, after=after, limit=limit)
 

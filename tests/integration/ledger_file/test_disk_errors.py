@@ -1,0 +1,154 @@
+"""A full disk, and a disk that does not say that it has what was written."""
+
+import contextlib
+import errno
+import itertools
+
+import pytest
+
+from guards.delivery.outcome import Reason, delivered, known_failure
+from guards.delivery.refusal import LedgerRefused
+from guards.delivery.reservation import ReservationState as S
+from guards.delivery.slot import Grant
+from resources.errors import OutcomeUnknown, Unreachable
+from resources.ledger.file.store import FileLedger
+from tests.integration.ledger_file.faulty import Fault, FullDisk, ShortDisk, UnsyncedDisk, failing
+from tests.ledgers.builders import KIM, PINS, RECEIPT, brought_to, feed, granted, reserved, told
+from tests.ledgers.worlds import tree
+
+CALLS = {
+    "reserve": lambda ledger, grant: ledger.reserve(feed("new"), PINS, key="run-1"),
+    "reserve beside": lambda ledger, grant: ledger.reserve(grant.slot, PINS, key="run-1"),
+    "grant": lambda ledger, grant: ledger.grant(grant.reservation_id, holder="run-1"),
+    "settle": lambda ledger, grant: ledger.settle(grant, delivered(RECEIPT)),
+    "replace": lambda ledger, grant: ledger.replace(grant.slot, approval=KIM, key="run-2"),
+    "reconcile": lambda ledger, grant: ledger.reconcile(grant.reservation_id, receipt=RECEIPT),
+}
+BEFORE = {
+    "reserve": S.PREPARED,
+    "reserve beside": S.PREPARED,
+    "grant": S.PREPARED,
+    "settle": S.SENDING,
+    "replace": S.KNOWN_FAILURE,
+    "reconcile": S.PREPARED,
+}
+
+
+@pytest.mark.parametrize("seal_rows", [20_000, 1], ids=["within a segment", "at a segment's end"])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_full_disk_refuses_and_leaves_every_byte_as_it_was(root, name, seal_rows):
+    """A half-written row, left by a full disk, made every later start refuse."""
+    refusals = 0
+    for number in itertools.count(1):
+        fault = Fault()
+        where = root.parent / f"{number}"
+        with FileLedger.open(where, disk=failing(FullDisk, fault), seal_rows=seal_rows) as ledger:
+            grant = brought_to(ledger, BEFORE[name], feed("old"))
+            before, head = tree(where), ledger.head()
+            fault.left = number
+            with contextlib.suppress(Unreachable):
+                assert not isinstance(CALLS[name](ledger, grant), LedgerRefused)
+            if fault.has_failed and ledger.head() == head:
+                refusals += 1
+                assert tree(where) == before
+                assert not isinstance(CALLS[name](ledger, grant), LedgerRefused)  # there is space again
+            assert ledger.verify().faults == ()
+        with FileLedger.open(where, seal_rows=seal_rows) as again:
+            assert again.verify().faults == ()
+        if fault.left > 0:
+            break
+    assert refusals >= (0 if name == "reserve beside" else 1)
+
+
+def test_a_store_is_made_on_a_full_disk_whole_or_later(root):
+    for number in itertools.count(1):
+        fault = Fault(number)
+        where = root.parent / f"{number}"
+        with contextlib.suppress(Unreachable):
+            FileLedger.open(where, disk=failing(FullDisk, fault)).close()
+        with FileLedger.open(where) as ledger:
+            assert ledger.health().recovery == ""
+            granted(ledger)
+            assert ledger.verify().faults == ()
+        if fault.left > 0:
+            break
+    assert number > 10
+
+
+def test_a_refusal_for_a_full_disk_says_what_to_do(root):
+    fault = Fault()
+    with FileLedger.open(root, disk=failing(FullDisk, fault)) as ledger:
+        fault.left = 1
+        with pytest.raises(Unreachable, match=r"disk below the ledger is full. Free some space"):
+            reserved(ledger)
+
+
+def test_a_disk_that_takes_little_at_a_time_still_takes_it_whole(root):
+    with FileLedger.open(root, disk=ShortDisk) as ledger:
+        granted(ledger)
+        assert ledger.verify().faults == ()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_failed_sync_closes_the_store_and_nothing_acknowledged_is_lost(root, name):
+    """PostgreSQL's fsyncgate: the second fsync said yes, because the kernel had marked the lost pages clean."""
+    failures = 0
+    for number in itertools.count(1):
+        fault = Fault(code=errno.EIO)
+        where = root.parent / f"{number}"
+        with FileLedger.open(where, disk=failing(UnsyncedDisk, fault)) as ledger:
+            grant = brought_to(ledger, BEFORE[name], feed("old"))
+            fault.left = number
+            try:
+                CALLS[name](ledger, grant)
+            except OutcomeUnknown:
+                failures += 1
+                with pytest.raises(Unreachable, match="closed"):
+                    ledger.head()
+        segment = next((where / "segments").iterdir())
+        inode = segment.stat().st_ino
+        with FileLedger.open(where) as again:
+            assert again.health().recovery == ""
+            if fault.has_failed:
+                assert segment.stat().st_ino != inode, "what was being written goes to a fresh file"
+            held = told(again.get(grant.reservation_id))
+            assert held.state in {BEFORE[name], *_after(name)}
+            if name == "grant" and held.state is S.PREPARED:
+                assert isinstance(again.grant(grant.reservation_id, holder="run-9"), Grant)
+            reserved(again, feed("other"))
+            if again.verify().faults:
+                again.repair()
+            assert again.verify().faults == ()
+        if fault.left > 0:
+            break
+    assert failures >= (0 if name == "reserve beside" else 1)
+
+
+def _after(name: str) -> set[S]:
+    return {
+        "grant": {S.SENDING},
+        "settle": {S.DELIVERED},
+        "replace": {S.KNOWN_FAILURE},
+        "reconcile": {S.UNKNOWN, S.RESOLVED_SENT},
+    }.get(name, set())
+
+
+def test_other_processes_go_on_once_everything_was_read_again(root):
+    fault = Fault(code=errno.EIO)
+    with FileLedger.open(root, disk=failing(UnsyncedDisk, fault)) as broken, FileLedger.open(root) as other:
+        grant = granted(other)
+        fault.left = 1
+        with pytest.raises(OutcomeUnknown):
+            reserved(broken, feed("new"))
+        assert told(other.settle(grant, known_failure(Reason.REJECTED))).state is S.KNOWN_FAILURE
+        assert other.health().recovery == ""
+
+
+def test_a_disk_that_fails_for_good_says_so_each_time(root):
+    fault = Fault(code=errno.EIO, stays=True)
+    ledger = FileLedger.open(root, disk=failing(UnsyncedDisk, fault))
+    fault.left = 1
+    with pytest.raises(OutcomeUnknown, match="ledger is closed"):
+        reserved(ledger)
+    with pytest.raises((OutcomeUnknown, Unreachable)):
+        FileLedger.open(root, disk=failing(UnsyncedDisk, fault)).head()
