@@ -21,6 +21,11 @@ class ReservationState(StrEnum):
         return self in (ReservationState.SENDING, ReservationState.UNKNOWN)
 
     @property
+    def is_unfinished(self) -> bool:
+        """Somebody has still to act: send it, observe it, or resolve it."""
+        return self is ReservationState.PREPARED or self.is_unresolved
+
+    @property
     def is_proven_sent(self) -> bool:
         return self in (ReservationState.DELIVERED, ReservationState.SENT_AUDITED, ReservationState.RESOLVED_SENT)
 

@@ -164,6 +164,14 @@ class Ledger(Protocol):
         """The same for many prefixes at once, all of one length, oldest first."""
         ...
 
+    def latest(self, slots: Collection[Slot]) -> Mapping[Slot, Reservation | LedgerRefused]:
+        """The latest attempt at each of these slots, free ones left out. Refused: what is kept of it is not what its chain says."""
+        ...
+
+    def unfinished(self) -> Mapping[Slot, Reservation | LedgerRefused]:
+        """The same of every slot that is prepared, sending or unknown, in slot order."""
+        ...
+
     def snapshot(self, *, customer: str | None = None, after: Slot | None = None, limit: int = MOST_PER_PAGE) -> Snapshot:
         """At most 500 latest attempts that follow `after`. Raises `Altered` when one of them is not what its chain says."""
         ...

@@ -163,6 +163,15 @@ class MemoryLedger:
             lambda slot: slot.customer == customer and any(slot.period[:length] in wanted for length in lengths)
         )
 
+    def latest(self, slots: Collection[Slot]) -> dict[Slot, Reservation | LedgerRefused]:
+        with self._kept.lock:
+            return {slot: held for slot in slots if (held := self._latest(slot)) is not None}
+
+    def unfinished(self) -> dict[Slot, Reservation | LedgerRefused]:
+        with self._kept.lock:
+            found = {slot: self._latest(slot) for slot in sorted(self._kept.attempts)}
+            return {slot: held for slot, held in found.items() if held is not None and held.state.is_unfinished}
+
     def snapshot(self, *, customer: str | None = None, after: Slot | None = None, limit: int = MOST_PER_PAGE) -> Snapshot:
         size = max(1, min(limit, MOST_PER_PAGE))
         with self._kept.lock:

@@ -156,6 +156,12 @@ class PostgresLedger:
         """20,000 of them in one look."""
         return reading(self._engine, lambda c: ledger_look.history_of(c, customer, period_prefixes))
 
+    def latest(self, slots: Collection[Slot]) -> dict[Slot, Reservation | LedgerRefused]:
+        return reading(self._engine, lambda c: ledger_look.latest(c, slots))
+
+    def unfinished(self) -> dict[Slot, Reservation | LedgerRefused]:
+        return reading(self._engine, ledger_look.unfinished)
+
     def snapshot(self, *, customer: str | None = None, after: Slot | None = None, limit: int = MOST_PER_PAGE) -> Snapshot:
         return reading(self._engine, lambda c: ledger_look.snapshot(c, customer=customer, after=after, limit=limit))
 

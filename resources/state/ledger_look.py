@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from guards.delivery.entry import Reservation
 from guards.delivery.refusal import LedgerRefused
+from guards.delivery.reservation import ReservationState
 from guards.delivery.row import GENESIS, Head
 from guards.delivery.slot import Slot
 from resources.ledger.interface import MOST_PER_PAGE, Health, Snapshot
@@ -18,6 +19,8 @@ from resources.state.ledger_rows import ALTERED, believe, held_in, is_live, late
 from resources.state.ledger_verify import NO_HEAD, store_and_server
 from resources.state.tables import ledger_head, ledger_reservations, ledger_rows, ledger_slots
 
+SLOTS_PER_QUESTION: Final = 5_000
+_PLACE: Final = (ledger_slots.c.customer, ledger_slots.c.period, ledger_slots.c.kind)
 _ONE_SNAPSHOT: Final = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
 
@@ -53,15 +56,41 @@ def history_of(connection: Connection, customer: str, period_prefixes: Collectio
     return _attempts(connection, ledger_reservations.c.customer == customer, beginning.in_(select(wanted.c.prefix)))
 
 
+def latest(connection: Connection, slots: Collection[Slot]) -> dict[Slot, Reservation | LedgerRefused]:
+    asked = sorted(slots)
+    found: dict[Slot, Reservation | LedgerRefused] = {}
+    for begin in range(0, len(asked), SLOTS_PER_QUESTION):
+        chunk = asked[begin : begin + SLOTS_PER_QUESTION]
+        texts = (
+            cast(list(each), ARRAY(Text)) for each in zip(*((one.customer, one.period, one.kind) for one in chunk), strict=True)
+        )
+        wanted = func.unnest(*texts).table_valued("customer", "period", "kind").render_derived(name="wanted")
+        found |= _latest(connection, tuple_(*_PLACE).in_(select(wanted.c.customer, wanted.c.period, wanted.c.kind)))
+    return found
+
+
+def unfinished(connection: Connection) -> dict[Slot, Reservation | LedgerRefused]:
+    states = [state.value for state in ReservationState if state.is_unfinished]
+    return _latest(connection, ledger_reservations.c.state.in_(states))
+
+
+def _latest(connection: Connection, where: ColumnElement[bool]) -> dict[Slot, Reservation | LedgerRefused]:
+    named = [column.label(f"slot_{column.name}") for column in _PLACE]
+    statement = latest_attempts().add_columns(*named).where(where).order_by(*_PLACE)
+    return {
+        Slot(stored.slot_customer, stored.slot_period, stored.slot_kind): _belief(stored)
+        for stored in connection.execute(statement)
+    }
+
+
 def snapshot(connection: Connection, *, customer: str | None, after: Slot | None, limit: int) -> Snapshot:
     size = max(1, min(limit, MOST_PER_PAGE))
-    place = (ledger_slots.c.customer, ledger_slots.c.period, ledger_slots.c.kind)
     connection.execute(_ONE_SNAPSHOT)
-    statement = latest_attempts().order_by(*place).limit(size + 1)
+    statement = latest_attempts().order_by(*_PLACE).limit(size + 1)
     if customer is not None:
         statement = statement.where(ledger_slots.c.customer == customer)
     if after is not None:
-        statement = statement.where(tuple_(*place) > tuple_(literal(after.customer), literal(after.period), literal(after.kind)))
+        statement = statement.where(tuple_(*_PLACE) > tuple_(literal(after.customer), literal(after.period), literal(after.kind)))
     at = head(connection)
     found = connection.execute(statement).all()
     page = tuple(_believed(stored) for stored in found[:size])
@@ -160,18 +189,22 @@ def _with_lease(stored: Row[Any]) -> Reservation:
     return dataclasses.replace(reservation, is_live=bool(stored.is_live), lease_expires_at=stored.lease_expires_at)
 
 
+def _belief(stored: Row[Any]) -> Reservation | LedgerRefused:
+    if stored.reservation is None or stored.row is None:
+        return ALTERED
+    return believe(
+        held_in(stored),
+        row=stored.row,
+        digest=stored.row_digest,
+        fence=stored.fence,
+        holder=stored.holder,
+        ends_at=stored.lease_expires_at,
+        is_live=bool(stored.is_live),
+    )
+
+
 def _believed(stored: Row[Any]) -> Reservation:
-    reservation: Reservation | LedgerRefused = ALTERED
-    if stored.reservation is not None and stored.row is not None:
-        reservation = believe(
-            held_in(stored),
-            row=stored.row,
-            digest=stored.row_digest,
-            fence=stored.fence,
-            holder=stored.holder,
-            ends_at=stored.lease_expires_at,
-            is_live=bool(stored.is_live),
-        )
+    reservation = _belief(stored)
     if isinstance(reservation, LedgerRefused):
         raise Altered(reservation.message)
     return reservation
