@@ -46,7 +46,7 @@ lint: setup  ## format, lint, types, one-way imports
 	@$(BIN)/lint-imports --no-cache
 
 bench: setup  ## paired measurements against peers on this machine, as ratios
-	@$(BIN)/python -m bench.spool $(ARGS)
+	@$(BIN)/python -m bench.spool $(ARGS); spool=$$?; $(BIN)/python -m bench.delivery $(ARGS) && exit $$spool
 
 mutate: setup  ## mutation check of the gate and the judge
 	@$(BIN)/mutmut run $(ARGS); $(BIN)/mutmut results

@@ -136,10 +136,16 @@ class Result:
     def as_row(self) -> str:
         if self.met is None:
             return f"| {self.work} | - | - | - | {self.target} | not measured: {self.why} |"
-        ours = f"{self.ours:.2f} {self.unit}" if self.spread is None else f"{self.spread} {self.unit}"
-        peer = f"{self.peer:.2f} {self.unit}" if self.peer is not None else "-"
+        ours = _figure(self.ours, self.unit) if self.spread is None else f"{self.spread} {self.unit}"
+        peer = _figure(self.peer, self.unit)
         ratio = f"{self.ratio}x" if self.ratio is not None else "-"
         return f"| {self.work} | {ours} | {peer} | {ratio} | {self.target} | {'met' if self.met else 'MISSED'} |"
+
+
+def _figure(value: float | None, unit: str) -> str:
+    if value is None:
+        return "-"
+    return f"{value * 1000:.3f} ms" if unit == "s" and value < 0.1 else f"{value:.2f} {unit}"
 
 
 HEAD: Final = "| work | ours | peer | ratio: median (min to max) | target | |\n|---|---|---|---|---|---|"
