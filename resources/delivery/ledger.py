@@ -1,18 +1,15 @@
 """The ledger of one watch, and the questions that this guard asks of it."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from guards.delivery.entry import Reservation
-from guards.delivery.reservation import ReservationState
+from guards.delivery.refusal import LedgerRefused
 from guards.delivery.slot import Kind, Slot
 from resources.delivery.route import DeliveryRoute
 from resources.ledger.interface import Ledger
 from resources.state import StateStore
-from resources.state.errors import Altered
-
-OPEN_STATES = (ReservationState.PREPARED, ReservationState.SENDING, ReservationState.UNKNOWN)
 
 
 @contextmanager
@@ -27,54 +24,21 @@ def open_ledger(route: DeliveryRoute, state: StateStore) -> Iterator[Ledger]:
         yield ledger
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Holdings:
     """Latest attempts by slot, and the slots whose record cannot be believed, with the reason."""
 
-    latest: dict[Slot, Reservation] = field(default_factory=dict)
-    altered: dict[Slot, str] = field(default_factory=dict)
+    latest: Mapping[Slot, Reservation]
+    altered: Mapping[Slot, str]
 
 
-def holdings_of(ledger: Ledger, slots: Collection[Slot]) -> Holdings:
-    """What is held for these slots, one question per customer and length of period. One altered slot hides no other."""
-    held = Holdings()
-    for customer, periods in _periods(slots).items():
-        for wanted in periods.values():
-            try:
-                for each in ledger.history_of(customer, wanted):
-                    held.latest[each.slot] = each  # oldest first: the last one stays
-            except Altered:
-                _one_by_one(ledger, [slot for slot in slots if slot.customer == customer and slot.period in wanted], held)
-    asked = set(slots)
-    held.latest = {slot: each for slot, each in held.latest.items() if slot in asked}
-    return held
-
-
-def _one_by_one(ledger: Ledger, slots: Collection[Slot], held: Holdings) -> None:
-    for slot in slots:
-        try:
-            attempts = ledger.of(slot)
-        except Altered as error:
-            held.altered[slot] = str(error)
-        else:
-            if attempts:
-                held.latest[slot] = attempts[-1]
-
-
-def open_reservations(ledger: Ledger, *, known: Collection[Reservation] = ()) -> Mapping[Slot, Reservation]:
-    """Every message whose latest attempt is prepared, sending or unknown. The whole ledger is walked only when its counts say that there
-    are more than those `known`. `Altered` pages are left out here: their slots show up when they are asked for, and in `verify`."""
-    counts = ledger.counts()
-    found = {each.slot: each for each in known if each.state in OPEN_STATES}
-    if sum(counts.get(state.value, 0) for state in OPEN_STATES) <= len(found):
-        return found
-    try:
-        for each in every_latest(ledger):
-            if each.state in OPEN_STATES and each.slot.kind != Kind.FEED:
-                found[each.slot] = each
-    except Altered:
-        return found
-    return found
+def holdings_of(answers: Mapping[Slot, Reservation | LedgerRefused]) -> Holdings:
+    """From the ledger's `latest` and `unfinished`. What another guard reserved there is left out."""
+    ours = {slot: held for slot, held in answers.items() if slot.kind != Kind.FEED}
+    return Holdings(
+        latest={slot: held for slot, held in ours.items() if isinstance(held, Reservation)},
+        altered={slot: held.message for slot, held in ours.items() if isinstance(held, LedgerRefused)},
+    )
 
 
 def every_latest(ledger: Ledger) -> Iterator[Reservation]:
@@ -85,10 +49,3 @@ def every_latest(ledger: Ledger) -> Iterator[Reservation]:
         if page.following is None:
             return
         page = ledger.snapshot(after=page.following)
-
-
-def _periods(slots: Collection[Slot]) -> dict[str, dict[int, set[str]]]:
-    found: dict[str, dict[int, set[str]]] = {}
-    for slot in slots:
-        found.setdefault(slot.customer, {}).setdefault(len(slot.period), set()).add(slot.period)
-    return found

@@ -25,7 +25,7 @@ from resources.delivery.asking import ask_about
 from resources.delivery.bodies import bodies_of
 from resources.delivery.endpoints import endpoints_of
 from resources.delivery.evidence import Evidence
-from resources.delivery.ledger import holdings_of, open_reservations
+from resources.delivery.ledger import Holdings, holdings_of
 from resources.delivery.registry import RegistryFile
 from resources.delivery.route import DeliveryRoute
 from resources.ledger.interface import Ledger
@@ -72,12 +72,10 @@ class Observer:
             until=now + timedelta(hours=self.policy.look_ahead_hours),
         )
         self._progress("reading the ledger", 1, 4)
-        held = holdings_of(self._ledger, [one.slot for one in slots])
-        opened = open_reservations(self._ledger, known=held.latest.values())
+        held = holdings_of({**self._ledger.unfinished(), **self._ledger.latest([one.slot for one in slots])})
         self._progress("reading bodies and check-ins", 2, 4)
-        latest = {**opened, **held.latest}
         world = replace(
-            self._seen(registry, now, slots, latest, held.altered),
+            self._seen(registry, now, slots, held),
             known_since=self._state.first_seen("delivery", self.route.name, {rule_name(one) for one in slots}),
             incomplete=self._ledger.health().recovery,
             is_hypothetical=at is not None and at != real,
@@ -85,7 +83,7 @@ class Observer:
         self._progress("asking about what is in doubt", 3, 4)
         if not providers:
             return world
-        return replace(world, sightings=ask_about(_in_doubt(latest), providers, now=now))
+        return replace(world, sightings=ask_about(_in_doubt(held.latest), providers, now=now))
 
     def of(self, slots: Collection[Slot]) -> DeliveryWorld:
         """The same, now, about these slots alone."""
@@ -100,8 +98,7 @@ class Observer:
             slot_identity=registry.slot_identity,
         )
         found = tuple(one for one in owed(narrowed, since=now, until=now) if one.slot in wanted)
-        held = holdings_of(self._ledger, wanted)
-        return self._seen(registry, now, found, held.latest, held.altered)
+        return self._seen(registry, now, found, holdings_of(self._ledger.latest(wanted)))
 
     def check_ins(self, now: datetime) -> CheckIns | EvidenceUnreadable:
         return self._evidence.read(since=now - timedelta(days=self.policy.look_back_days) - EVIDENCE_REACH)
@@ -111,8 +108,7 @@ class Observer:
         registry: Registry,
         now: datetime,
         slots: tuple[Owed, ...],
-        latest: Mapping[Slot, Reservation],
-        altered: Mapping[Slot, str],
+        holdings: Holdings,
     ) -> DeliveryWorld:
         due = [one for one in slots if one.is_due(now) and one.customer.enabled]
         reminders = any(one.kind is Kind.REMINDER and one.due_at <= now for one in slots)
@@ -122,8 +118,8 @@ class Observer:
             now=now,
             registry=registry,
             owed=slots,
-            held=latest,
-            altered=altered,
+            held=holdings.latest,
+            altered=holdings.altered,
             bodies=bodies_of(due, templates=self.route.templates, outbox=self.route.outbox),
             endpoints=endpoints_of(routes, self.route.providers),
             check_ins=self.check_ins(now) if reminders else CheckIns(),

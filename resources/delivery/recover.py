@@ -12,9 +12,9 @@ from guards.delivery.outcome import Reason
 from guards.delivery.refusal import LedgerRefused
 from guards.delivery.registry import Provider
 from guards.delivery.reservation import ReservationState
-from guards.delivery.slot import Kind, Slot
+from guards.delivery.slot import Slot
 from resources.delivery.asking import MOST_ASKED, receipt_for, sighting_of, words
-from resources.delivery.ledger import open_reservations
+from resources.delivery.ledger import holdings_of
 from resources.delivery.route import DeliveryRoute
 from resources.ledger.interface import Ledger
 from resources.providers.interface import CannotTell, Found
@@ -63,7 +63,7 @@ def recover(
     `moved` is called with every message."""
     done: list[Recovered] = []
     doubtful: list[Reservation] = []
-    for held in [each for _, each in sorted(open_reservations(ledger).items()) if each.slot.kind != Kind.FEED]:
+    for held in holdings_of(ledger.unfinished()).latest.values():
         moved()
         match held.state:
             case ReservationState.PREPARED:

@@ -108,9 +108,8 @@ def lapsed(target: DeliveryTarget, how: Lapse, sending: Sending) -> Sent:
 
 
 def _taken(target: DeliveryTarget, how: Lapse, sending: Sending) -> Sent:
-    attempts = sending.ledger.of(target.slot)
-    held = attempts[-1] if attempts else None
-    if held is None or held.pins.digest != target.pins_sha256:
+    held = sending.ledger.latest([target.slot]).get(target.slot)
+    if not isinstance(held, Reservation) or held.pins.digest != target.pins_sha256:
         return sent_of(target, Outcome.STALE, f"not sent: {how.why}")
     if held.state is ReservationState.DELIVERED and held.holder == sending.authorization.holder:
         receipt = _receipt(sending, target, held, held.receipt)
