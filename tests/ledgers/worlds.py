@@ -22,6 +22,7 @@ from resources.ledger.file.store import FileLedger
 from resources.ledger.interface import Ledger
 from resources.ledger.memory import Kept, MemoryLedger
 from resources.state import StateStore
+from resources.state.engine import open_engine
 from tests.contract.state.worlds import SCOPE, approved_and_leased, plan
 
 STORES = ("memory", "file", "postgres")
@@ -104,7 +105,9 @@ class PostgresWorld:
         self._stores: list[StateStore] = []
 
     def open(self) -> Ledger:
-        store = StateStore.open(self.where)
+        store = StateStore(
+            open_engine(self.where)
+        )  # the database was migrated before: opening it the usual way took half of each test
         self._stores.append(store)
         ledger: Ledger = store.ledger
         return ledger

@@ -119,7 +119,7 @@ TAMPERING = {
             )
             and None
         ),
-        (f"UPDATE opsguard.ledger_slots SET reservation = '{BESIDE.reservation_id(1)}' WHERE period = '{VICTIM.period}'",),
+        (f"UPDATE opsguard.ledger_slots SET fence = 9 WHERE period = '{VICTIM.period}'",),
     ),
     "the chain cut back": Tampering(
         frozenset({F.HEAD}),
