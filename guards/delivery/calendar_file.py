@@ -29,14 +29,15 @@ def calendar_text(days: Iterable[Day], *, stamp: datetime) -> Iterator[str]:
     """
     yield _END.join(_HEAD) + _END
     stamped = _utc(stamp.astimezone(UTC))
-    told: dict[tuple[str, str], str] = {}
+    told: dict[tuple[str, int], str] = {}
     for day in days:
         events: list[str] = []
         for when, rule, customers in sorted(day.groups, key=lambda group: group[0].due_at):
             ending = f":{when.period}:{rule.kind.value}"
             timed = _timed(when, ZoneInfo(customers[0].zone), stamped)
             for customer in customers:
-                words = told.get((customer.key, rule.kind)) or told.setdefault((customer.key, rule.kind), _words(customer, rule))
+                named = (customer.key, id(rule))
+                words = told.get(named) or told.setdefault(named, _words(customer, rule))
                 uid = f"UID:{customer.key}{ending}"
                 events.append(f"BEGIN:VEVENT\r\n{uid if len(uid) <= MOST_OCTETS else fold(uid)}\r\n{words}{timed}")
         yield "".join(events)

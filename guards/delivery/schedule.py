@@ -7,7 +7,7 @@ same slot keys, so it owes nothing new; a registry that was edited owes nothing 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
 from guards.delivery.periods import Occasion, names, occasion, reach_of
@@ -66,10 +66,10 @@ def look_back(registry: Registry, now: datetime) -> datetime:
     return min(opened, default=now)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One slot of a day, without the slot: a year of 1,000 customers has over a million."""
+class Row(NamedTuple):
+    """One slot of a day, without the slot: a year of 1,000 customers has over a million. Rows sort as slots do."""
 
+    due_at: datetime
     key: str
     customer: Customer
     rule: Rule
@@ -79,12 +79,16 @@ class Row:
         return _owed(self.customer, self.rule, self.when)
 
 
+Group: TypeAlias = tuple[Occasion, Rule, Sequence[Customer]]
+"""Customers, one at least, of one zone and with one rule."""
+
+
 @dataclass(frozen=True, slots=True)
 class Day:
     """The slots whose rule names `date`, in their customers' zones."""
 
     date: date
-    groups: tuple[tuple[Occasion, Rule, Sequence[Customer]], ...]
+    groups: tuple[Group, ...]
 
     @property
     def count(self) -> int:
@@ -93,12 +97,12 @@ class Day:
     def rows(self) -> list[Row]:
         """By (due_at, slot key)."""
         made = [
-            Row(customer.key + ending, customer, rule, when)
+            Row(when.due_at, customer.key + ending, customer, rule, when)
             for when, rule, customers in self.groups
             for ending in (f":{when.period}:{rule.kind.value}",)
             for customer in customers
         ]
-        made.sort(key=lambda row: (row.when.due_at, row.key))
+        made.sort()
         return made
 
 

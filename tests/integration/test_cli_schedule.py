@@ -86,12 +86,11 @@ def test_lines_of_json_hold_everything_by_date_and_time(opsguard: Command) -> No
         "route": {"provider": "slack", "address": "C0123456"},
         "period": "2026-W49",
         "local_date": "2026-11-30",
-        "due_at": "2026-11-30T01:00:00+00:00",
-        "closes_at": "2026-12-06T15:00:00+00:00",
-        "local_due": "2026-11-30 10:00",
-        "local_closes": "2026-12-07 00:00",
+        "due_at": "2026-11-30T10:00:00+09:00",
+        "closes_at": "2026-12-07T00:00:00+09:00",
         "body": "outbox/acme-1/2026-W49/weekly.md",
     }
+    assert next(one for one in done.objects if one["kind"] == "reminder")["body"] == "templates/missing-checkin-v1.md"
 
 
 def test_one_customer_can_be_asked_for_even_when_not_enabled(opsguard: Command) -> None:
