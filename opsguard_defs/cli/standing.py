@@ -1,6 +1,6 @@
 """`opsguard standing`: named kinds to named customers, allowed until a date. Both the word and its revocation are recorded, and stay."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,11 +59,9 @@ def allow(
             line(f"--yes allows {what}, by {who}: messages go out without anybody being asked again")
         return Exit.DONE
     with open_state(settings) as store:
-        made = store.standing.allow(watch=watch, customers=customers, kinds=kinds, by=who, comment=why, until=ends_at)
-    if isinstance(made, Refused):
-        return _refused(made, "allowed", as_json=as_json)
+        made = store.standing.allow(watch, customers=customers, kinds=kinds, by=who, comment=why, until=ends_at)
     if as_json:
-        emit({"allowed": standing_json(made), "refusal": None})
+        emit({"allowed": standing_json(made)})
     else:
         line(f"standing approval {made.id}: {what}, by {made.approved_by}")
         line(f"ends it earlier: opsguard standing revoke {made.id} --by WHO")
@@ -111,16 +109,20 @@ def list_all(
 def revoke(
     number: Annotated[int, typer.Argument(metavar="ID", help="Its number: `opsguard standing list`.")],
     by: Annotated[str, typer.Option("--by", metavar="WHO", help="Who revokes it.")],
+    text: Annotated[str, typer.Option("--comment", metavar="TEXT", help="Why.")] = "",
     as_json: AsJson = False,
 ) -> int:
     """End a standing approval now. A message whose call has begun is not called back; the next one is not begun."""
     from opsguard_defs.settings import load_settings
 
-    who = person(by)
+    who, why = person(by), comment(text)
     with open_state(load_settings()) as store:
-        ended = store.standing.revoke(number, by=who)
+        ended = store.standing.revoke(number, by=who, comment=why)
     if isinstance(ended, Refused):
-        return _refused(ended, "revoked", as_json=as_json)
+        if as_json:
+            emit({"revoked": None, "refusal": words.refusal_json(ended)})
+        say(f"{ended.code}: {ended.message}")
+        return Exit.REFUSED
     if as_json:
         emit({"revoked": standing_json(ended), "refusal": None})
     else:
@@ -141,14 +143,6 @@ def standing_json(one: "StandingApproval") -> dict[str, Any]:
         "revoked_at": one.revoked_at,
         "revoked_by": one.revoked_by,
     }
-
-
-def _refused(refused: Refused, result: str, *, as_json: bool) -> Exit:
-    said: Mapping[str, object] = words.refusal_json(refused)
-    if as_json:
-        emit({result: None, "refusal": said})
-    say(f"{refused.code}: {refused.message}")
-    return Exit.REFUSED
 
 
 def _auto_send(settings: "Settings", name: str) -> bool:
