@@ -15,7 +15,6 @@ from guards.delivery.evidence import EvidenceUnreadable
 from guards.delivery.message import differing, message_of, pins_of
 from guards.delivery.pins import Pins
 from guards.delivery.policy import DeliveryPolicy
-from guards.delivery.reservation import ReservationState
 from guards.delivery.schedule import Owed
 from guards.delivery.slot import Kind, Slot
 from guards.delivery.taken import Ruling, by_ledger
@@ -137,7 +136,7 @@ def wanted_pins(world: DeliveryWorld, policy: DeliveryPolicy, owed: Owed, body: 
 def _stray(world: DeliveryWorld, slot: Slot) -> Ruling | None:
     """An open reservation that is not owed in the look-back. None for what another guard reserved, and for what is settled."""
     held = world.held.get(slot)
-    if slot.kind == Kind.FEED or (held is not None and not (held.state.is_unresolved or held.state is ReservationState.PREPARED)):
+    if slot.kind == Kind.FEED or (held is not None and not held.state.is_unfinished):
         return None
     if ruling := by_ledger(world, slot, held):
         return ruling

@@ -133,7 +133,7 @@ def test_a_known_failure_of_a_kind_that_allows_it_may_be_replaced() -> None:
     )
 
     assert found.verdict is V.FAILED
-    assert "Channel_not_found: no such channel." in found.note
+    assert "channel_not_found: no such channel." in found.note.lower()
     assert "opsguard ledger replace acme-1:2026-11-30:reminder" in found.note
 
 
