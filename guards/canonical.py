@@ -23,7 +23,7 @@ _SCALARS: Final = frozenset({str, int, bool, type(None)})
 
 def canonical_json(value: Json) -> bytes:
     """UTF-8 (in fact ASCII) bytes; equal for equal values, whatever the order the mapping was built in."""
-    return _encode(value if _is_plain(value) else _closed(value)).encode("ascii")
+    return _encode(value if is_plain(value) else _closed(value)).encode("ascii")
 
 
 def digest(value: Json) -> str:
@@ -31,17 +31,17 @@ def digest(value: Json) -> str:
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
-def _is_plain(value: object) -> bool:
+def is_plain(value: object) -> bool:
     """Built of the built-in types themselves, so that it needs no copy. By exact type: a seventh of what copying costs."""
     kind = type(value)
     if kind in _SCALARS:
         return True
     if kind is dict:
         for key, item in cast("dict[object, object]", value).items():
-            if type(key) is not str or (type(item) not in _SCALARS and not _is_plain(item)):
+            if type(key) is not str or (type(item) not in _SCALARS and not is_plain(item)):
                 return False
         return True
-    return kind is list and all(_is_plain(item) for item in cast("list[object]", value))
+    return kind is list and all(is_plain(item) for item in cast("list[object]", value))
 
 
 def _closed(value: Json) -> object:

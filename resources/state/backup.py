@@ -1,6 +1,6 @@
 """Backup and restore as JSON lines: one snapshot, every row, no other program.
 
-    {"opsguard_state_backup": 1, "revision": "0001", "taken_at": "..."}
+    {"opsguard_state_backup": 1, "revision": "0002", "taken_at": "..."}
     {"row": {...}, "table": "plans"}
     ...
     {"counts": {"plans": 3, ...}, "sha256": "<of all the bytes before this line>"}

@@ -13,9 +13,10 @@ from typing import Any, Final, NamedTuple
 
 import psycopg
 
+from guards.canonical import is_plain
 from guards.delivery import row as chain
 from guards.delivery import transition
-from guards.delivery.entry import Event, IllegalEntry, Reservation, advance
+from guards.delivery.entry import Entry, Event, IllegalEntry, Reservation, advance
 from guards.delivery.refusal import LedgerCode, LedgerRefused
 from guards.delivery.reservation import ReservationState
 from guards.delivery.row import Head, NotARow, Row, parse_row
@@ -30,7 +31,7 @@ from resources.state.leases import lost
 from resources.state.ledger_rows import ALTERED, Held, believe, projected
 from resources.state.sessions import Session, Sessions
 
-decode: Final = json.JSONDecoder().decode
+_decode: Final = json.JSONDecoder().decode
 QUICK_TRIES: Final = 2
 TRIES: Final = 8
 
@@ -79,11 +80,7 @@ class _Seen(NamedTuple):
     lease_scope: str | None
     lease_fence: int | None
     ends_at: datetime | None
-    customer: str | None
-    period: str
-    kind: str
-    held_attempt: int
-    state: str
+    state: str | None
     row_sequence: int
     body: str
     since: datetime
@@ -233,17 +230,18 @@ def _current(call: Call, seen: _Seen) -> Reservation | LedgerRefused | None:
         if seen.is_more or (call.slot is None and seen.asked_customer is not None):
             return ALTERED
         return None
-    if seen.customer is None or seen.row_digest is None or seen.newest != seen.row_sequence or seen.is_more:
-        return ALTERED
-    if call.reservation is not None and not _is_of(seen, call.reservation):
+    if seen.state is None or seen.row_digest is None or seen.newest != seen.row_sequence or seen.is_more:
         return ALTERED
     try:
-        body = decode(seen.body)
+        slot = Slot(str(seen.asked_customer), str(seen.asked_period), str(seen.asked_kind))
+        body = _decode(seen.body)
     except ValueError:
         return ALTERED
-    held = Held(seen.customer, seen.period, seen.kind, seen.held_attempt, seen.state, body, seen.since)
+    # Asked by a reservation's number, the slot is what its answer says: altered by hand, that could be another's.
+    if call.reservation is not None and slot.reservation_id(seen.asked_attempt or 0) != call.reservation:
+        return ALTERED
     current = believe(
-        held,
+        Held(slot, seen.attempt or 0, seen.state, body, seen.since),
         row=seen.row,
         digest=seen.row_digest,
         fence=seen.fence,
@@ -251,17 +249,9 @@ def _current(call: Call, seen: _Seen) -> Reservation | LedgerRefused | None:
         ends_at=seen.ends_at,
         is_live=seen.ends_at is not None and seen.ends_at > seen.now,
     )
-    if isinstance(current, Reservation) and (current.reservation_id, current.attempt) != (seen.claimed, seen.attempt):
+    if isinstance(current, Reservation) and current.reservation_id != seen.claimed:
         return ALTERED
     return current
-
-
-def _is_of(seen: _Seen, reservation_id: str) -> bool:
-    try:
-        slot = Slot(str(seen.asked_customer), str(seen.asked_period), str(seen.asked_kind))
-    except ValueError:
-        return False
-    return slot.reservation_id(seen.asked_attempt or 0) == reservation_id
 
 
 def _steps(current: Reservation | None, ruling: Ruling, seen: _Seen) -> tuple[_Step, ...] | LedgerRefused:
@@ -275,7 +265,7 @@ def _steps(current: Reservation | None, ruling: Ruling, seen: _Seen) -> tuple[_S
         )
     try:
         rows = chain.append(Head(seen.sequence, seen.digest), ruling.entries, at=seen.now.astimezone(UTC))
-        rows = tuple(parse_row(row.bytes) for row in rows)
+        rows = tuple(row if _is_as_read(row.entry) else parse_row(row.bytes) for row in rows)
     except NotARow as problem:
         return LedgerRefused(LedgerCode.INVALID, f"{problem}: nothing was written")
     steps, after = [], current
@@ -286,6 +276,13 @@ def _steps(current: Reservation | None, ruling: Ruling, seen: _Seen) -> tuple[_S
         steps.append(_Step(row, following))
         after = following
     return tuple(steps)
+
+
+def _is_as_read(entry: Entry) -> bool:
+    """What will be read back equals it: no tuple that becomes a list, no object that only looks like a mapping."""
+    pins = entry.pins
+    held = (entry.receipt, entry.evidence, entry.approval, *(() if pins is None else (pins.facts, pins.authority)))
+    return all(is_plain(value) for value in held)
 
 
 def _statement(step: _Step) -> str:

@@ -12,7 +12,7 @@ from guards.delivery.entry import Reservation
 from guards.delivery.refusal import LedgerRefused
 from guards.delivery.reservation import ReservationState
 from guards.delivery.row import GENESIS, Head
-from guards.delivery.slot import Slot
+from guards.delivery.slot import NotASlot, Slot
 from resources.ledger.interface import MOST_PER_PAGE, Health, Snapshot
 from resources.state.errors import Altered
 from resources.state.ledger_rows import ALTERED, believe, held_in, is_live, latest_attempts, lease_ends_at
@@ -192,8 +192,12 @@ def _with_lease(stored: Row[Any]) -> Reservation:
 def _belief(stored: Row[Any]) -> Reservation | LedgerRefused:
     if stored.reservation is None or stored.row is None:
         return ALTERED
+    try:
+        held = held_in(stored)
+    except NotASlot:
+        return ALTERED
     return believe(
-        held_in(stored),
+        held,
         row=stored.row,
         digest=stored.row_digest,
         fence=stored.fence,

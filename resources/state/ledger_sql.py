@@ -23,7 +23,7 @@ SELECT head.sequence, head.digest, head.server,
        asked.customer, asked.period, asked.kind, asked.attempt,
        slot.reservation, slot.attempt, slot.fence, slot.holder, slot.lease_scope, slot.lease_fence,
        CASE WHEN slot.lease_scope IS NOT NULL THEN writer.expires_at ELSE slot.lease_expires_at END,
-       held.customer, held.period, held.kind, held.attempt, held.state, held.row_sequence, held.body, held.since,
+       held.state, held.row_sequence, held.body, held.since,
        last.digest, last."row",
        (SELECT max(sequence) FROM opsguard.ledger_rows WHERE reservation = slot.reservation),
        EXISTS (
@@ -31,17 +31,15 @@ SELECT head.sequence, head.digest, head.server,
            WHERE reservation = CASE WHEN asked.customer IS NULL THEN %(reservation)s ELSE left(encode(sha256(convert_to(
                '{"attempt":' || coalesce(slot.attempt, 0) + 1
                || ',"slot":"' || asked.customer || ':' || asked.period || ':' || asked.kind || '"}', 'UTF8')), 'hex'), 32) END
-       ) OR EXISTS (
-           SELECT FROM opsguard.ledger_reservations AS later
-           WHERE later.customer = asked.customer AND later.period = asked.period AND later.kind = asked.kind
-             AND later.attempt > coalesce(slot.attempt, 0)
        )
 FROM opsguard.ledger_head AS head
 LEFT JOIN asked ON true
 LEFT JOIN opsguard.ledger_slots AS slot
        ON slot.customer = asked.customer AND slot.period = asked.period AND slot.kind = asked.kind
 LEFT JOIN opsguard.leases AS writer ON writer.scope = slot.lease_scope AND writer.fence = slot.lease_fence
-LEFT JOIN opsguard.ledger_reservations AS held ON held.reservation = slot.reservation
+LEFT JOIN opsguard.ledger_reservations AS held
+       ON held.reservation = slot.reservation AND held.customer = slot.customer AND held.period = slot.period
+      AND held.kind = slot.kind AND held.attempt = slot.attempt
 LEFT JOIN opsguard.ledger_rows AS last ON last.sequence = held.row_sequence
 WHERE head.id = 1
 """
@@ -55,8 +53,8 @@ replica was promoted. It is asked every time (20 microseconds), since a pooler m
 
 LOOK: Final = _LOOK.replace("'HERE'", _HERE)
 LOOK_UNNAMED: Final = _LOOK.replace("'HERE'", "''")
-"""Who is asked about by slot, or by the reservation of any attempt at it. The last column: the ledger knows of more than it answers
-(a claim deleted or set back by hand, or these tables restored from an older copy than the rows)."""
+"""The slot is given, or the reservation of any attempt at it. The last column: there are rows of an attempt after the claimed one (the
+claim was deleted or set back by hand, or these tables were restored from an older copy than the rows)."""
 
 MAY_ASK: Final = """
 SELECT has_function_privilege('pg_control_system()', 'EXECUTE') AND has_function_privilege('pg_walfile_name(pg_lsn)', 'EXECUTE')

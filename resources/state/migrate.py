@@ -12,7 +12,7 @@ from resources.errors import ConfigurationError
 from resources.state.engine import reading, writing
 from resources.state.tables import SCHEMA
 
-REVISION: Final = "0001"
+REVISION: Final = "0002"
 """The newest revision this program knows; a test compares it with the migration scripts."""
 OLDEST_SERVER: Final = 130000
 _LOCK: Final = 0x6F707367  # "opsg": the advisory lock that serialises migrations of one database
@@ -50,4 +50,4 @@ def _upgrade(connection: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    command.upgrade(config, REVISION)

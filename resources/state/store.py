@@ -27,6 +27,8 @@ from resources.state.migrate import migrate
 from resources.state.outbox import OutboxRow
 from resources.state.plans import PlanSummary, StoredPlan
 from resources.state.prune import KEEP_DAYS, Pruned, prune, prune_daily
+from resources.state.published import PublishedStore
+from resources.state.standing import StandingStore
 
 Result = TypeVar("Result")
 
@@ -38,6 +40,8 @@ class StateStore:
         self.engine = engine
         self.outbox = OutboxStore(engine)
         self.ledger = PostgresLedger(engine)
+        self.standing = StandingStore(engine)
+        self.published = PublishedStore(engine)
 
     @classmethod
     def open(cls, url: str) -> Self:

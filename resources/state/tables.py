@@ -1,7 +1,7 @@
 """The tables of schema `opsguard`. The migrations make them; here they are named for queries.
 
 Append-only (a trigger refuses UPDATE, DELETE and TRUNCATE): decisions, approval_uses, receipts, journal, journal_outcomes,
-ledger_rows. Plans are never updated, and deleted only while nobody has decided on them.
+ledger_rows, standing_approvals, standing_revocations, published_heads. Plans are never updated, and deleted only while nobody has decided on them.
 """
 
 from datetime import datetime
@@ -218,4 +218,37 @@ ledger_head: Final = Table(
     Column("sequence", BigInteger, nullable=False),
     Column("digest", Text, nullable=False),
     Column("server", Text, nullable=False),  # system identifier and timeline of the server that last proved the chain
+)
+
+standing_approvals: Final = Table(
+    "standing_approvals",
+    metadata,
+    _number(),
+    Column("watch", Text, nullable=False),
+    Column("customers", CanonicalJson, nullable=False),
+    Column("kinds", CanonicalJson, nullable=False),
+    Column("approved_by", Text, nullable=False),
+    Column("comment", ExactText, nullable=False),
+    _at("until"),
+    _at("recorded_at"),
+)
+
+standing_revocations: Final = Table(
+    "standing_revocations",
+    metadata,
+    Column("approval_id", BigInteger, ForeignKey(standing_approvals.c.id), primary_key=True, autoincrement=False),
+    Column("revoked_by", Text, nullable=False),
+    Column("comment", ExactText, nullable=False),
+    _at("recorded_at"),
+)
+
+published_heads: Final = Table(
+    "published_heads",
+    metadata,
+    _number(),
+    Column("store", ExactText, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("run_id", ExactText, nullable=False),
+    _at("recorded_at"),
 )

@@ -1,9 +1,12 @@
 """Fixtures of the store's contract."""
 
+from datetime import timedelta
+
 import pytest
 
 from guards.delivery.outcome import delivered
 from guards.delivery.pins import Pins
+from guards.delivery.row import Head
 from guards.delivery.slot import Slot
 from tests.contract.state.worlds import approved_and_leased, receipt_of
 
@@ -20,4 +23,9 @@ def filled(state_store):
     state_store.ledger.settle(grant, delivered({"size": 7}))
     state_store.first_seen("shelf", "one", ["a.csv", "b\0\udc80"])
     state_store.outbox.enqueue("k", {"text": "\udc80"})
+    standing = state_store.standing.allow(
+        "customers", customers=["acme-1"], kinds=["daily"], by="Kim", until=state_store.now() + timedelta(days=1)
+    )
+    state_store.standing.revoke(standing.id, by="Lee", comment="\udc80\0")
+    state_store.published.publish("file 1", Head(1, "a" * 64), run_id="run-2")
     return state_store

@@ -86,7 +86,7 @@ def spoiled(lines: list[str], how: str) -> list[str]:
         case "half_a_line":
             return [*lines[:-1], lines[-1][:20]]
         case "other_revision":
-            return [lines[0].replace('"0001"', '"0099"'), *lines[1:]]
+            return [lines[0].replace('"0002"', '"0099"'), *lines[1:]]
         case "no_backup":
             return ["{}", "{}"]
         case "empty":

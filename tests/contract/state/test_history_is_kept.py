@@ -6,7 +6,17 @@ import pytest
 from resources.errors import ConfigurationError
 from tests.contract.state.worlds import by_hand, decide, plan, report
 
-APPEND_ONLY = ("decisions", "approval_uses", "journal", "journal_outcomes", "receipts", "ledger_rows")
+APPEND_ONLY = (
+    "decisions",
+    "approval_uses",
+    "journal",
+    "journal_outcomes",
+    "receipts",
+    "ledger_rows",
+    "standing_approvals",
+    "standing_revocations",
+    "published_heads",
+)
 
 
 @pytest.mark.parametrize("table", APPEND_ONLY)
@@ -14,7 +24,12 @@ APPEND_ONLY = ("decisions", "approval_uses", "journal", "journal_outcomes", "rec
     "statement", ["UPDATE opsguard.{} SET {} = {}", "DELETE FROM opsguard.{}", "TRUNCATE opsguard.{} CASCADE"]
 )
 def test_an_append_only_table_refuses_every_change(filled, database_url, table, statement):
-    column = {"approval_uses": "used_by", "ledger_rows": "digest", "journal_outcomes": "detail"}.get(table, "id")
+    column = {
+        "approval_uses": "used_by",
+        "ledger_rows": "digest",
+        "journal_outcomes": "detail",
+        "standing_revocations": "comment",
+    }.get(table, "id")
     with psycopg.connect(database_url) as connection, pytest.raises(psycopg.errors.RaiseException, match="append-only"):
         connection.execute(statement.format(table, column, column))
 

@@ -10,6 +10,7 @@ from sqlalchemy import text
 import resources.state.migrations as migrations
 from resources.errors import ConfigurationError
 from resources.state import StateStore
+from resources.state.engine import open_engine
 from resources.state.migrate import REVISION
 from resources.state.tables import SCHEMA, metadata
 from tests.need import unavailable
@@ -95,3 +96,26 @@ def test_a_user_without_privileges_on_the_server_keeps_a_ledger_too(empty_databa
     with psycopg.connect(empty_database_url, autocommit=True) as admin:
         admin.execute("DROP OWNED BY opsguard_plain CASCADE")
         admin.execute("DROP ROLE opsguard_plain")
+
+
+def test_a_ledger_of_the_first_revision_is_carried_over_as_it_is(empty_database_url):
+    """Upgraded over night: what was claimed before is claimed afterwards, and its chain still verifies."""
+    from guards.delivery.pins import Pins
+    from guards.delivery.reservation import ReservationState
+    from resources.state import migrate
+    from tests.integration.state.children import SLOT
+
+    engine = open_engine(empty_database_url)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(migrate, "REVISION", "0001")
+        migrate.migrate(engine)
+    with engine.begin() as connection:
+        assert connection.execute(text("SELECT version_num FROM opsguard.alembic_version")).scalar_one() == "0001"
+        assert connection.execute(text("SELECT to_regclass('opsguard.standing_approvals')")).scalar_one() is None
+    before = StateStore(engine)
+    held = before.ledger.reserve(SLOT, Pins({"a": 1}), key="k")
+    before.close()
+    with StateStore.open(empty_database_url) as store:
+        assert store.ledger.get(held.reservation_id).state is ReservationState.PREPARED
+        assert store.ledger.verify().faults == ()
+        assert store.standing.all() == ()
