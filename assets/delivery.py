@@ -12,7 +12,7 @@ from typing import Any, Final
 import dagster as dg
 
 from assets.config_fields import checked, config_fields
-from assets.delivery_days import DAYS_AHEAD, FIRST_DAY, log_days
+from assets.delivery_days import FIRST_DAY, days_ahead, log_days
 from assets.delivery_report import make_report, plan_page
 from assets.failing import INCOMPLETE, failing_with_exit_code
 from assets.known_guards import DELIVERY, Names
@@ -72,7 +72,7 @@ def zone_of(route: DeliveryRoute) -> str:
 
 def outside_specs(route: DeliveryRoute) -> list[dg.AssetSpec]:
     """What is not ours, what a report writes as it goes along, and the decision that people make: nodes without a button."""
-    days = dg.DailyPartitionsDefinition(start_date=FIRST_DAY, timezone=zone_of(route), end_offset=DAYS_AHEAD)
+    days = dg.DailyPartitionsDefinition(start_date=FIRST_DAY, timezone=zone_of(route), end_offset=1 + days_ahead(route.policy))
     return [
         spec(route, "outbox", kinds={"file"}),
         spec(route, "due_slots", deps=("registry", "outbox"), kinds={"python"}, partitions_def=days),
@@ -109,7 +109,7 @@ def observing_assets(route: DeliveryRoute, site: Site, *, tell: Tell) -> dg.Asse
             page = plan_page(report, route=route, site=site, state=store)
             tell(page, store, context.run.run_id, context.log)
             forget_what_is_old(store, state.retention_days, context.run.run_id, context.log)
-        log_days(context.op_execution_context, delivery_key(route, "due_slots"), report)
+        log_days(context.op_execution_context, delivery_key(route, "due_slots"), report, ahead=days_ahead(route.policy))
         registry = report.world.registry
         yield dg.MaterializeResult(
             delivery_key(route, "registry"),

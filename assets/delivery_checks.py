@@ -10,6 +10,7 @@ from assets.delivery import delivery_key, delivery_names, spec
 from assets.failing import INCOMPLETE, failing_with_exit_code
 from assets.state_resource import State
 from guards.delivery.reservation import ReservationState
+from guards.text import count_words, markdown_text
 from resources.delivery.examine import Examined, examine
 from resources.delivery.ledger import open_ledger
 from resources.delivery.route import DeliveryRoute
@@ -24,6 +25,17 @@ CHECKS: Final = {
     "no_stale_sending": "No message is left in the middle of its call by a run that ended.",
     "every_delivered_has_a_receipt": "Every message that counts as sent has evidence about itself.",
     "one_delivery_per_slot": "No slot was sent more than once.",
+}
+STATE_WORDS: Final = {
+    ReservationState.PREPARED: "reserved, nobody called yet",
+    ReservationState.SENDING: "under way",
+    ReservationState.DELIVERED: "sent",
+    ReservationState.SENT_AUDITED: "sent, and looked at once more",
+    ReservationState.KNOWN_FAILURE: "provably not sent",
+    ReservationState.UNKNOWN: "in doubt",
+    ReservationState.ABANDONED: "given up before the call",
+    ReservationState.RESOLVED_SENT: "resolved as sent",
+    ReservationState.RESOLVED_NOT_SENT: "resolved as not sent",
 }
 _VOUCH_FOR_THE_HEAD: Final = frozenset({"chain_valid", "head_extends_last_published"})
 
@@ -68,9 +80,10 @@ def log_ledger(context: dg.OpExecutionContext, route: DeliveryRoute, examined: E
 
 
 def ledger_metadata(health: Health) -> dict[str, Any]:
-    """The numbers have fixed names: they become plots. Every state has one, 0 included."""
+    """A sentence first. The numbers have fixed names: they become plots. Every state has one, 0 included."""
     since = health.oldest_sending_at
     return {
+        "health": dg.MetadataValue.md(health_words(health)),
         "store": health.store,
         "recovery": health.recovery or "none needed",
         "head": health.head.digest[:12],
@@ -78,5 +91,21 @@ def ledger_metadata(health: Health) -> dict[str, Any]:
         **{f"state_{state.value}": health.counts.get(state.value, 0) for state in ReservationState},
         "stale_sending": len(health.stale_sending),
         "oldest_sending": "none" if since is None else f"since {since:%Y-%m-%d %H:%M:%S} UTC",
-        "head_digest": health.head.digest,
     }
+
+
+def health_words(health: Health) -> str:
+    """ "**12 messages**: 10 sent, 1 in doubt, 1 provably not sent", and where each kind of trouble is explained. Markdown."""
+    counts = [(STATE_WORDS[state], health.counts.get(state.value, 0)) for state in ReservationState]
+    said = ", ".join(f"{number:,} {words}" for words, number in counts if number)
+    total = sum(number for _, number in counts)
+    lines = [f"**{count_words(total, 'message')}**{f': {said}' if said else ''}."]
+    if health.recovery:
+        lines.append(f"Nothing is sent: {markdown_text(health.recovery)}")
+    if health.stale_sending:
+        lines.append("A run ended in the middle of a call: the check **no\\_stale\\_sending** says what to do.")
+    if health.counts.get(ReservationState.UNKNOWN.value, 0):
+        lines.append(
+            "What is in doubt is never sent again by itself: the check **plan\\_needs\\_a\\_decision** of the plan names each and what to type."
+        )
+    return "\n\n".join(lines)

@@ -25,7 +25,7 @@ from assets.plan_words import (
 )
 from guards.plan import Plan
 from guards.receipt import Receipt
-from guards.text import code_span, count_words, markdown_text, one_line, size_words, table_cell
+from guards.text import SENTENCE_LIMIT, code_span, count_words, markdown_text, one_line, size_words, table_cell
 
 DECISION_CHECK: Final = "plan_needs_a_decision"
 IN_PLACE_LIMIT: Final = 1000
@@ -107,7 +107,12 @@ def findings_table(plan: Plan[Any]) -> list[dg.TableRecord]:
     shown = rows(plan)
     records = [
         dg.TableRecord(
-            {"subject": one_line(row.subject), "verdict": row.verdict, "action": row.action, "why": one_line(row.why, limit=300)}
+            {
+                "subject": one_line(row.subject),
+                "verdict": row.verdict,
+                "action": row.action,
+                "why": one_line(row.why, limit=SENTENCE_LIMIT),
+            }
         )
         for row in shown[:MOST_ROWS]
     ]

@@ -72,7 +72,7 @@ def _doubt(world: DeliveryWorld, held: Reservation) -> str:
     seen = world.sightings.get(held.slot, "")
     return (
         f"It may have been sent ({held.reason or 'no reason was kept'}).{said}{f' {_sentence(seen)}' if seen else ''} "
-        f"Ask the recipient, then `opsguard ledger resolve {held.slot.key}` with what you found; it is never sent again by itself."
+        f"Ask the recipient, then `{resolve_command(held.slot.key)}` (or --not-sent); it is never sent again by itself."
     )
 
 
@@ -94,13 +94,20 @@ def _failed(held: Reservation) -> Ruling:
     said = f" {_sentence(held.note)}" if held.note else ""
     proven = "Provably not sent" if held.state is ReservationState.KNOWN_FAILURE else "Resolved as not sent"
     step = (
-        f"Correct the cause, then allow another attempt: `opsguard ledger replace {held.slot.key}`."
+        f'Correct the cause, then allow another attempt: `opsguard ledger replace {held.slot.key} --by YOU --comment "WHY" --yes`.'
         if may_be_replaced(held)
         else "This kind allows no second attempt: tell the customer by hand."
     )
     return Ruling(DeliveryVerdict.FAILED, f"{proven}, attempt {held.attempt} ({held.reason or held.state}).{said} {step}")
 
 
+def resolve_command(slot: str) -> str:
+    """What a person types who found out that it arrived."""
+    return f'opsguard ledger resolve {slot} --sent --by YOU --comment "WHAT YOU FOUND" --yes'
+
+
 def _sentence(text: str) -> str:
+    """A code at the beginning, such as `http_422:`, stays as it is."""
     shown = one_line(text, limit=300).rstrip(".")
-    return f"{shown[:1].upper()}{shown[1:]}."
+    first = shown.split(" ", 1)[0]
+    return f"{shown[:1].upper() if first.isalpha() else shown[:1]}{shown[1:]}."

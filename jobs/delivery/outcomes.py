@@ -2,9 +2,16 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
-from guards.text import count_words
+import dagster as dg
+
+from guards.delivery.taken import resolve_command
+from guards.text import SENTENCE_LIMIT, count_words, one_line
 from resources.delivery.sent import Outcome, Sent
+
+MOST_ROWS: Final = 50
+_SCHEMA: Final = dg.TableSchema(columns=[dg.TableColumn(name, "string") for name in ("slot", "outcome", "said", "key")])
 
 
 def what_was_done(sent: Sequence[Sent]) -> str:
@@ -25,5 +32,22 @@ def in_doubt(sent: Sequence[Sent]) -> str:
     more = f" (and {len(doubtful) - 1} more)" if len(doubtful) > 1 else ""
     return (
         f"{count_words(len(doubtful), 'message')} in doubt: {doubtful[0].name}: {doubtful[0].message}{more}. Nothing in doubt is sent "
-        f"again: ask the provider or the recipient, then `opsguard ledger resolve {doubtful[0].name}`"
+        f"again: ask the provider or the recipient, then `{resolve_command(doubtful[0].name)}` (or --not-sent)"
     )
+
+
+def outcomes_table(sent: Sequence[Sent]) -> dg.TableMetadataValue:
+    """What became of each message, those that did not go as planned first. `key` is what the provider knows it by."""
+    shown = sorted(sent, key=lambda one: one.outcome.is_proven)
+    rows = [
+        {
+            "slot": one.name,
+            "outcome": one.outcome.value,
+            "said": one_line(one.message, limit=SENTENCE_LIMIT),
+            "key": one.reservation_id,
+        }
+        for one in shown[:MOST_ROWS]
+    ]
+    if len(shown) > MOST_ROWS:
+        rows.append({"slot": f"and {len(shown) - MOST_ROWS:,} more", "outcome": "", "said": "opsguard ledger status", "key": ""})
+    return dg.MetadataValue.table([dg.TableRecord(row) for row in rows], schema=_SCHEMA)

@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets.delivery import DESCRIPTIONS, delivery_key, delivery_names
 from assets.delivery_checks import examine_and_publish, log_ledger
-from assets.delivery_days import log_days
+from assets.delivery_days import days_ahead, log_days
 from assets.delivery_report import make_report, plan_page
 from assets.failing import failing_with_exit_code
 from assets.plan_page import decision_evaluation, receipts_in_place, receipts_markdown
@@ -20,7 +20,7 @@ from guards.refusal import Refused
 from jobs.apply.authorise import authorise_op
 from jobs.apply.decision_log import decision_logged
 from jobs.apply.request import Request, flags_of, plan_of_watch
-from jobs.delivery.outcomes import in_doubt, what_was_done
+from jobs.delivery.outcomes import in_doubt, outcomes_table, what_was_done
 from resources.delivery.apply import DeliveryApply
 from resources.delivery.route import DeliveryRoute
 from resources.delivery.sent import Sent
@@ -80,7 +80,7 @@ def send_op(route: DeliveryRoute, site: Site) -> dg.OpDefinition:
             if isinstance(sent, Refused):
                 decision_logged(context, names, refused=sent, digest=request["plan"])
                 return
-            receipts = [one for one in store.receipts(plan_digest=request["plan"]) if one.run_id == context.run_id]
+            receipts = [one for one in store.receipts(plan_digest=apply.plan.digest) if one.run_id == context.run_id]
             done = what_was_done(sent)
             decision_logged(context, names, digest=request["plan"], done=done, receipts=receipts)
             failed = _look_again(context, store, route=route, site=site, done=done)
@@ -128,7 +128,7 @@ def _look_again(
     examined = examine_and_publish(route, store, run_id=context.run_id)
     log_ledger(context, route, examined)
     report = make_report(route, store, policy=route.policy, run_id=context.run_id)
-    log_days(context, delivery_key(route, "due_slots"), report)
+    log_days(context, delivery_key(route, "due_slots"), report, ahead=days_ahead(route.policy))
     page = plan_page(report, route=route, site=site, state=store, done=done)
     context.log_event(decision_evaluation(page, asset_key=delivery_key(route, "plan").path))
     return [one for one in examined.outcomes if not one.passed and one.severity is Severity.ERROR]
@@ -138,6 +138,7 @@ def _written(sent: Sequence[Sent], receipts: list[Receipt], *, base_url: str) ->
     ours = [one for one in receipts if one.action == "send"]
     return {
         "written": dg.MetadataValue.md(receipts_in_place(receipts)),
+        "messages": outcomes_table(sent),
         "messages_sent": len(ours),
         "messages_in_doubt": sum(one.outcome.value == "unknown" for one in sent),
         "bytes_sent": sum(one.size_bytes for one in ours),
