@@ -105,22 +105,25 @@ class PostgresWorld:
         self._stores: list[StateStore] = []
 
     def open(self) -> Ledger:
-        store = StateStore(
-            open_engine(self.where)
-        )  # the database was migrated before: opening it the usual way took half of each test
+        store = StateStore(open_engine(self.where))  # migrated before: to look again took half of each test
         self._stores.append(store)
         ledger: Ledger = store.ledger
         return ledger
 
     def gone(self, handle: Ledger, *grants: Grant) -> None:
-        """A server cannot see that a process is gone: its lease's time runs out."""
+        """A server cannot see that a process is gone: its leases' time runs out."""
+        if not grants:
+            handle.close()
+        for grant in grants:
+            self.time_passes(grant.slot.period)
+
+    def time_passes(self, period: str = "%") -> None:
+        """For the leases on these slots, or for all."""
         with psycopg.connect(self.where, autocommit=True) as connection:
             connection.execute("SET session_replication_role = replica")
-            for period in [grant.slot.period for grant in grants] or ["%"]:
-                connection.execute(
-                    "UPDATE opsguard.ledger_slots SET lease_expires_at = now() - interval '1 second' WHERE period LIKE %s",
-                    (period,),
-                )
+            connection.execute(
+                "UPDATE opsguard.ledger_slots SET lease_expires_at = now() - interval '1 second' WHERE period LIKE %s", (period,)
+            )
 
     def content(self) -> object:
         with psycopg.connect(self.where) as connection:

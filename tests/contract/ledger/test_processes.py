@@ -9,6 +9,7 @@ from guards.delivery.refusal import LedgerCode as C
 from guards.delivery.reservation import ReservationState as S
 from tests.ledgers.builders import RECEIPT, code, feed, imagined, reserved, told
 from tests.ledgers.children import SLOTS, Child, together
+from tests.ledgers.worlds import PostgresWorld
 
 pytestmark = pytest.mark.parametrize("world", ["file", "postgres"], indirect=True)
 """The model lives in one process."""
@@ -43,8 +44,8 @@ def test_a_holder_that_is_killed_is_expired_by_one_of_many_and_stays_in_doubt(wo
     assert code(ledger.expire(held.reservation_id)) is C.LIVE
     assert code(ledger.grant(held.reservation_id, holder="run-1")) is C.BUSY
     holder.kill()
-    if world.kind == "postgres":
-        world.gone(ledger)
+    if isinstance(world, PostgresWorld):
+        world.time_passes()
     assert together("expire", world, 3) == [True] * 3
     (after,) = ledger.of(feed("race"))
     assert (after.state, after.fence, ledger.head().sequence) == (S.UNKNOWN, 1, 3)

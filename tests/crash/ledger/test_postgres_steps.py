@@ -37,7 +37,7 @@ def test_a_life_killed_at_any_statement_or_commit_keeps_the_promise(world, tmp_p
         died, facts = killed(
             world, moment, tmp_path / f"{moment}", watch=watch_psycopg, open_ledger=lambda countdown: opened(world, countdown)
         )
-        world.gone(looking)
+        world.time_passes()
         assert_promise(looking, facts, fresh=feed(f"fresh-{moment}"), verifies=False)
         if not died:
             break
