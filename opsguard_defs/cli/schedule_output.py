@@ -73,6 +73,8 @@ def _due_at(group: Group) -> datetime:
 def as_calendar(days: Iterator[Day], target: str, *, force: bool, as_json: bool) -> int:
     """An iCalendar file. A calendar without an event is not allowed, and is not made."""
     path = None if target == "-" else Path(target)
+    if path is not None and path.is_dir():
+        raise ConfigurationError(f"{path}: cannot be written (Is a directory); nothing was changed")
     if path is not None and path.exists() and not force:
         raise ConfigurationError(f"{path} exists: name a new file, or say --force to replace it")
     events: Counter[str] = Counter()
@@ -122,8 +124,10 @@ def _publish(path: Path, pieces: Iterator[str], events: Counter[str], *, force: 
         raise ConfigurationError(f"{path} exists: name a new file, or say --force to replace it") from None
     except FileNotFoundError:
         raise ConfigurationError(f"{path}: there is no directory {path.parent}") from None
+    except (PermissionError, NotADirectoryError) as error:
+        raise ConfigurationError(f"{path}: cannot be written ({error.strerror}); nothing was changed") from None
     finally:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             partial.unlink()
 
 

@@ -169,6 +169,11 @@ def test_a_registry_with_mistakes_is_exit_2_with_every_place(opsguard: Command, 
             "the registry has no such key; known are acme-1, zenith, dormant",
         ),
         (["--registry", "customers.yaml", "--ics", "no/such/x.ics"], "there is no directory no/such"),
+        (
+            ["--registry", "customers.yaml", "--ics", "customers.yaml/x.ics"],
+            "cannot be written (Not a directory); nothing was changed",
+        ),
+        (["--registry", "customers.yaml", "--ics", "..", "--force"], "cannot be written"),
         (["--registry", "customers.yaml", "--ics", "-", "--json"], "both want stdout"),
     ],
 )
