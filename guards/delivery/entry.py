@@ -110,11 +110,16 @@ def advance(current: Reservation | None, entry: Entry, *, at: datetime) -> Reser
             assert_never(entry.event)
 
 
+_FOUND: Final = frozenset({Reason.MIGRATED, Reason.ORPHAN_CLAIM})
+
+
 def _opened(current: Reservation | None, entry: Entry, at: datetime) -> Reservation | IllegalEntry:
     if entry.pins is None or entry.pins.digest != entry.pins_digest:
         return IllegalEntry("an attempt opened without the pins its digest is of")
     if (None, entry.state) not in EDGES:
         return IllegalEntry(f"an attempt opened as {entry.state}")
+    if entry.state is ReservationState.UNKNOWN and entry.reason not in _FOUND:
+        return IllegalEntry("an attempt opened as unknown that was neither imported nor an orphan claim")
     if entry.attempt != (current.attempt + 1 if current else 1):
         return IllegalEntry(f"attempt {entry.attempt} opened after {current.attempt if current else 'none'}")
     if current is not None and not may_be_replaced(current):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from guards.delivery.entry import Entry, Event, IllegalEntry, Reservation, advance
+from guards.delivery.outcome import Reason
 from guards.delivery.reservation import EDGES, ReservationState
 from tests.unit.delivery.entries import FEED, NOW, PINS, RECEIPT, in_state
 
@@ -40,13 +41,25 @@ def test_a_reservation_moves_along_an_edge_of_the_table_and_along_no_other(befor
         assert moved == IllegalEntry(f"no edge from {before} to {after}")
 
 
+@pytest.mark.parametrize("reason", [None, *Reason])
 @pytest.mark.parametrize("state", STATES)
-def test_an_attempt_opens_only_as_prepared_or_unknown(state):
+def test_an_attempt_opens_as_prepared_or_as_unknown_when_it_was_found(state, reason):
+    """Opened as unknown by anything else, a slot would be taken without anybody having asked for it."""
     opened = Entry(
-        event=Event.OPENED, slot=FEED, attempt=1, state=state, fence=0, holder="", pins_digest=PINS.digest, pins=PINS, key="run-1"
+        event=Event.OPENED,
+        slot=FEED,
+        attempt=1,
+        state=state,
+        fence=0,
+        holder="",
+        pins_digest=PINS.digest,
+        pins=PINS,
+        key="run-1",
+        reason=reason,
     )
-    after = advance(None, opened, at=NOW)
-    assert isinstance(after, Reservation) == ((None, state) in EDGES)
+    was_found = reason in (Reason.MIGRATED, Reason.ORPHAN_CLAIM)
+    may_open = state is ReservationState.PREPARED or (state is ReservationState.UNKNOWN and was_found)
+    assert isinstance(advance(None, opened, at=NOW), Reservation) == may_open
 
 
 @pytest.mark.parametrize("state", STATES)
