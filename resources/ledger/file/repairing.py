@@ -2,7 +2,8 @@
 
 1. An orphan claim becomes `unknown`: somebody claimed the slot, and no row says what followed.
 2. A claim that is gone or altered is written again from its opening row; without a row it becomes `unknown` by what is left of it.
-3. A copy, or a loss, that a person accepts: first everything that was still open becomes `unknown`, then the store is ready.
+3. An altered slot of the anchor is written again, when the other one and the chain agree.
+4. A copy, or a loss, that a person accepts: first everything that was still open becomes `unknown`, then the store is ready.
 """
 
 import hashlib
@@ -46,6 +47,9 @@ class Repairer:
         core.rescan()
         if core.standing.trouble and not self._accept(accept_copy=accept_copy, accept_loss=accept_loss):
             return Repairs(tuple(self._made), tuple(core.scan.faults))
+        if core.anchor.damaged:
+            core.fresh_anchor()
+            self._say("the head's anchor was written again: what is left of it, and the chain, agree")
         self._claims_with_rows()
         self._claims_without_rows()
         core.rescan()

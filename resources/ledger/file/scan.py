@@ -69,6 +69,7 @@ class Scan:
 
     def run(self, numbers: Iterable[int], *, until: tuple[int, int] | None = None) -> None:
         """From where it stopped. `until`: (segment, size) that is published; None for everything there is."""
+        self.torn = None
         for number in numbers:
             if number < self.segment or (until is not None and number > until[0]):
                 continue
@@ -77,6 +78,8 @@ class Scan:
             end = until[1] if until is not None and number == until[0] else None
             for offset, line in self._segments.lines(number, self.offset, end):
                 if not line.endswith(b"\n"):
+                    if end is not None:  # cut by `until`, which the file need not agree with any more
+                        return
                     self.torn = Torn(number, offset, line)
                     break
                 self._take(number, offset, line)

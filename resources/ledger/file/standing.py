@@ -87,8 +87,11 @@ def judge(scan: Scan, *, disk: Disk, segments: Segments, anchor: AnchorFile, fen
             scan.fault(FaultKind.HEAD, wanted.sequence, cut)
     if scan.unknown_end and not cut:
         cut = "the last row was altered, and what it was is not anchored: nothing can follow it"
-    if not cut and segments.signature(scan.segment) is None:
+    active = segments.signature(scan.segment)
+    if not cut and active is None:
         cut = f"{path_of(scan.segment)} is gone"
+    if not cut and active is not None and active.size != scan.offset:
+        cut = f"{path_of(scan.segment)} goes on behind its last line, at byte {scan.offset}"
     if cut and not trouble:
         trouble = _recovery(Fence(state=FenceState.RECOVERY_REQUIRED, store="", reason=FenceReason.CUT_BACK, note=cut))
     return Standing(trouble, bool(cut))

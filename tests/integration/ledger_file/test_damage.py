@@ -266,6 +266,8 @@ def test_one_changed_byte_of_the_anchor_is_named_and_the_other_slot_of_it_holds(
             assert f"slot {place // 512}" in faults[0].why
             assert ledger.health().recovery == ""
     with FileLedger.open(root) as ledger:
+        repairs = ledger.repair()
+        assert (len(repairs.made), repairs.left) == (1, ())
         assert can_be_sent(ledger, BESIDE)
         assert ledger.verify().faults == ()
 
@@ -294,6 +296,17 @@ def test_a_torn_line_that_nobody_was_told_of_is_set_aside_and_cut(root):
     (kept,) = (root / "quarantine").iterdir()
     assert kept.read_bytes() == lines[0][:77]
     assert segment(root).read_bytes().startswith(whole)
+
+
+def test_a_row_that_grew_keeps_the_rows_behind_it(root):
+    """The published size ended in the middle of the last line: that was taken for torn, and cut."""
+    lines = written(root)
+    segment(root).write_bytes(lines[0].replace(b"prepared", b"known_failure", 1) + b"".join(lines[1:]))
+    with FileLedger.open(root) as ledger:
+        assert not can_be_sent(ledger, DOUBTFUL)
+        assert can_be_sent(ledger, BESIDE)
+        granted(ledger, LATER)
+    assert segment(root).read_bytes().splitlines(keepends=True)[1:5] == lines[1:]
 
 
 def test_an_altered_slot_does_not_hide_what_a_person_can_still_do_elsewhere(root):
