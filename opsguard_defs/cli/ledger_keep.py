@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from guards.delivery.slot import Slot
     from resources.ledger.interface import Ledger, Repairs, Verification
 
+__all__ = ["anchor", "backup", "export_rows", "import_rows", "ledger", "repair"]
+
 
 @ledger.command(epilog="Example: opsguard ledger anchor >> /mnt/elsewhere/anchors.jsonl")
 def anchor(

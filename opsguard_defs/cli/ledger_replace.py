@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from opsguard_defs.settings import DeliveryWatch, Settings
     from resources.ledger.interface import Ledger
 
+__all__ = ["abandon", "ledger", "replace"]
+
 
 @ledger.command(epilog='Example: opsguard ledger replace SLOT --by "Ada L." --comment "address corrected, ticket 4712" --yes')
 def replace(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from guards.delivery.entry import Reservation
     from resources.ledger.interface import Ledger
 
+__all__ = ["ledger", "resolve"]
+
 
 @ledger.command(
     epilog='Example: opsguard ledger resolve SLOT --not-sent --by "Ada L." --comment "acme has not booked it, ticket 4711" --yes'
