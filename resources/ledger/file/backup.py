@@ -1,9 +1,11 @@
 """A backup that is consistent while the store is in use: where everything ended at one moment, then copies of what no longer changes."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from guards.delivery.row import Head
+from guards.delivery.slot import Slot
 from guards.text import one_line
 from resources.errors import ConfigurationError, OutcomeUnknown
 from resources.ledger.file.anchor import NAME as ANCHOR
@@ -81,17 +83,20 @@ def _copy_segment(core: Core, into: Disk, number: int, size: int | None) -> None
 
 
 def _copy_claims(core: Core, into: Disk, keys: list[str], orphans: dict[str, int]) -> None:
-    copied = Claims(into)
-    for key in keys:
-        slot, attempt = slot_of(key), 1
-        while (stored := core.claims.read(slot, attempt)) is not None:
-            copied.write_copy(slot, attempt, stored)
-            attempt += 1
-    for key, attempt in orphans.items():
-        stored = core.claims.read(slot_of(key), attempt)
-        if stored is not None and copied.read(slot_of(key), attempt) is None:
-            copied.write_copy(slot_of(key), attempt, stored)
-    copied.sync_all()
+    """Of the slots that have rows every attempt's; of the others the claim that has none."""
+
+    def copies() -> Iterator[tuple[Slot, int, bytes]]:
+        for key in keys:
+            slot, attempt = slot_of(key), 1
+            while (stored := core.claims.read(slot, attempt)) is not None:
+                yield slot, attempt, stored
+                attempt += 1
+        for key in orphans.keys() - set(keys):
+            stored = core.claims.read(slot_of(key), orphans[key])
+            if stored is not None:
+                yield slot_of(key), orphans[key], stored
+
+    Claims(into).write_copies(copies())
 
 
 def _seal(into: Disk, *, store: str, head: Head, segment: int) -> None:

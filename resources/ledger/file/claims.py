@@ -160,21 +160,32 @@ class Claims:
         self.make_durable(claim.slot)
 
     def write_many(self, claims: Iterable[Claim]) -> None:
-        """Into a store that does not count yet: each file durable, then each directory once. `FileExistsError` for a claim that is there."""
-        for claim in claims:
-            self.write_copy(claim.slot, claim.attempt, claim.bytes)
-        self.sync_all()
+        """Into a store that does not count yet; durable when this returns. `FileExistsError` for a claim that is there.
 
-    def write_copy(self, slot: Slot, attempt: int, data: bytes) -> None:
-        self._directories(slot)
-        file = self._disk.create(path_of(slot, attempt))
-        try:
-            write_all(self._disk, file, data)
-            sync(self._disk, file)
-        finally:
-            self._disk.done(file)
+        Synced one after the other while they were written, 33,000 took 190 s.
+        """
+        self.write_copies((claim.slot, claim.attempt, claim.bytes) for claim in claims)
 
-    def sync_all(self) -> None:
+    def write_copies(self, copies: Iterable[tuple[Slot, int, bytes]]) -> None:
+        written: list[str] = []
+        for slot, attempt, data in copies:
+            self._directories(slot)
+            written.append(path_of(slot, attempt))
+            file = self._disk.create(written[-1])
+            try:
+                write_all(self._disk, file, data)
+            finally:
+                self._disk.done(file)
+        self._disk.flush()
+        for path in written:
+            file = self._disk.open_read(path)
+            try:
+                sync(self._disk, file)
+            finally:
+                self._disk.done(file)
+        self._sync_all()
+
+    def _sync_all(self) -> None:
         """Every directory, deepest first."""
         for customer in self._directories_in(NAME):
             for period in self._directories_in(f"{NAME}/{customer}"):
