@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -19,12 +20,15 @@ from guards.delivery.registry import Customer, Provider, Route, Rule, UntilWindo
 from guards.delivery.row import Head
 from guards.delivery.schedule import Owed
 from guards.delivery.slot import Kind, Slot
+from guards.refusal import Refused
 from resources.delivery.evidence import Evidence
 from resources.delivery.examine import examine
 from resources.delivery.ledger import open_ledger
 from resources.delivery.recover import Recovery
 from resources.delivery.route import CheckInTable
+from resources.delivery.sent import Outcome
 from resources.delivery.standing import decide_by_standing
+from resources.delivery.steps import Moment, Step
 from resources.state import StateStore
 from tests.integration.delivery.test_send import due_keys, with_bodies
 from tests.integration.delivery.watch import DAILY, REMINDER, TEXT, Watch, watch
@@ -433,3 +437,48 @@ def test_a_standing_approval_revoked_before_the_run_sends_nothing(made: Made) ->
 
     assert getattr(refused, "code", refused) == "not_approved"
     assert watch_.sent_files() == []
+
+
+def test_a_standing_approval_revoked_while_its_run_is_sending_stops_the_rest(made: Made) -> None:
+    watch_ = made(auto_send=True)
+    watch_.customer("acme-1", DAILY)
+    watch_.customer("beta-2", DAILY)
+    first, second = with_bodies(watch_)
+    number = standing(watch_, "acme-1", "beta-2")
+    stored = watch_.propose()
+    decide_by_standing(watch_.route, watch_.state, stored)
+
+    def revoke(step: Step, moment: Moment, subject: str) -> None:
+        if (step, moment, subject) == (Step.RECEIPT, Moment.AFTER, first):
+            watch_.state.standing.revoke(number, by="Lee", comment="stop")
+
+    sent = watch_.apply(stored, watcher=revoke)
+
+    assert not isinstance(sent, Refused)
+    assert {key: one.outcome for key, one in sent.items()} == {first: Outcome.SENT, second: Outcome.STALE}
+    assert watch_.state_of(second) == "free"
+
+
+def test_switching_auto_send_off_stops_what_standing_approvals_had_decided(made: Made) -> None:
+    watch_ = made(auto_send=True)
+    watch_.customer("acme-1", DAILY)
+    with_bodies(watch_)
+    standing(watch_, "acme-1")
+    stored = watch_.propose()
+    decide_by_standing(watch_.route, watch_.state, stored)
+
+    refused = replace(watch_, route=replace(watch_.route, auto_send=False)).apply(stored)
+
+    assert isinstance(refused, Refused)
+    assert "auto_send is off" in refused.message
+    assert watch_.sent_files() == []
+
+
+def test_a_plan_without_targets_is_nothing_for_standing_approvals(made: Made) -> None:
+    watch_ = made(auto_send=True)
+    watch_.customer("acme-1", DAILY)
+    standing(watch_, "acme-1")
+
+    refused = decide_by_standing(watch_.route, watch_.state, watch_.propose())
+
+    assert getattr(refused, "code", refused) == "nothing_to_do"
