@@ -117,8 +117,12 @@ def _open(world: DeliveryWorld, policy: DeliveryPolicy, owed: Owed, held: Reserv
     missing = world.endpoints[owed.customer.route].missing
     if missing:
         return Ruling(DeliveryVerdict.DUE, f"{again}It cannot be sent: {missing}.")
+    route = owed.customer.route
     return Ruling(
-        DeliveryVerdict.DUE, f"{again}Due since {_local(owed, owed.due_at)}, until {_local(owed, owed.closes_at)}.", wanted
+        DeliveryVerdict.DUE,
+        f"{again}Due since {_local(owed, owed.due_at)}, until {_local(owed, owed.closes_at)}; by {route.provider} to "
+        f"{one_line(route.address)}.",
+        wanted,
     )
 
 

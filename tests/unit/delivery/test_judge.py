@@ -44,7 +44,7 @@ def test_a_slot_in_its_window_is_due_and_says_until_when_on_the_customers_clock(
     found = only(world(owed()))
 
     assert found.verdict is V.DUE
-    assert found.note == "Due since 2026-11-30 09:00 Asia/Seoul, until 2026-12-01 00:00 Asia/Seoul."
+    assert found.note == "Due since 2026-11-30 09:00 Asia/Seoul, until 2026-12-01 00:00 Asia/Seoul; by slack to C0123456."
     assert found.subject == "acme-1:2026-11-30:daily"
 
 
