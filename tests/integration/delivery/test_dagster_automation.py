@@ -1,0 +1,160 @@
+"""What runs by itself once somebody turns it on: nothing is sent but what a standing approval names, and recovery never sends."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from guards.delivery.slot import parse_slot
+from opsguard_defs.assembly import definitions, state_of
+from resources.delivery.ledger import open_ledger
+from resources.delivery.observe import current_pins
+from resources.state import StateStore
+from tests.integration.delivery.dagster_world import Installed, installed
+
+
+@pytest.fixture
+def manual(state_store: StateStore, database_url: str, tmp_path: Path) -> Iterator[Installed]:
+    with installed(tmp_path / "home", database_url, state_store, 'ledger = "postgres"') as one:
+        yield one
+
+
+@pytest.fixture
+def automatic(state_store: StateStore, database_url: str, tmp_path: Path) -> Iterator[Installed]:
+    with installed(tmp_path / "home", database_url, state_store, 'ledger = "postgres"', "auto_send = true") as one:
+        yield one
+
+
+def tick(world: Installed, sensor: str) -> Any:
+    found = definitions(world.settings).get_repository_def().get_sensor_def(f"delivery_{world.name}_{sensor}")
+    with dg.DagsterInstance.ephemeral() as instance:
+        context = dg.build_sensor_context(instance=instance, resources={"state": state_of(world.settings)})
+        return found.evaluate_tick(context)
+
+
+def allowed(world: Installed, *customers: str, kinds: tuple[str, ...] = ("daily",)) -> int:
+    made = world.store.standing.allow(
+        watch=world.name,
+        customers=customers,
+        kinds=kinds,
+        by="Ada",
+        comment="every day",
+        until=world.store.now() + timedelta(days=7),
+    )
+    return int(made.id)
+
+
+def test_a_standing_approval_sends_what_it_names_once_and_nothing_else(automatic: Installed) -> None:
+    automatic.customers({}, {"key": "bolt-1"})
+    automatic.body()
+    automatic.body("bolt-1")
+    assert "no standing approval is live" in (tick(automatic, "standing_approvals").skip_message or "")
+    allowed(automatic, "acme-1")
+
+    (request,) = tick(automatic, "standing_approvals").run_requests
+
+    digest = request.run_config["approved_plan"]
+    (decision,) = automatic.store.decisions(digest)
+    assert (decision.decided_by, decision.channel) == ("Ada", "standing")
+    assert request.run_key == f"plan:{digest}:{decision.decision_id}"
+    assert automatic.left() == [], "the sensor itself sends nothing"
+    assert automatic.launch("send", request.run_config).success
+    assert len(automatic.left()) == 1
+    assert "nothing is due that a standing approval names" in (tick(automatic, "standing_approvals").skip_message or "")
+    assert automatic.verdicts() == {automatic.slot(): "sent", automatic.slot("bolt-1"): "due", **_tomorrow(automatic)}
+
+
+def test_a_standing_approval_that_was_revoked_before_the_run_sends_nothing(automatic: Installed) -> None:
+    automatic.body()
+    number = allowed(automatic, "acme-1")
+    (request,) = tick(automatic, "standing_approvals").run_requests
+    automatic.store.standing.revoke(number, by="Ada", comment="enough")
+
+    assert automatic.refusal_of(automatic.launch("send", request.run_config)) == "not_approved"
+    assert automatic.left() == []
+
+
+def test_settings_that_no_longer_say_auto_send_stop_what_a_standing_approval_decided(automatic: Installed) -> None:
+    automatic.body()
+    allowed(automatic, "acme-1")
+    (request,) = tick(automatic, "standing_approvals").run_requests
+
+    changed = automatic.other(auto_send=False)
+
+    assert changed.refusal_of(changed.launch("send", request.run_config)) == "not_approved"
+    assert automatic.left() == []
+
+
+def test_without_auto_send_a_standing_approval_has_no_effect(manual: Installed) -> None:
+    manual.body()
+    allowed(manual, "acme-1")
+    names = {sensor.name for sensor in definitions(manual.settings).get_repository_def().sensor_defs}
+
+    assert "delivery_customers_standing_approvals" not in names
+    digest = manual.report().stored.digest
+    assert manual.refusal_of(manual.launch("send", {"approved_plan": digest, "dry_run": False, "auto_remediate": True})) == (
+        "not_approved"
+    )
+    assert manual.left() == []
+
+
+def test_the_schedule_starts_reports_that_cannot_send(manual: Installed) -> None:
+    repository = definitions(manual.settings).get_repository_def()
+    schedule = repository.get_schedule_def("delivery_customers_every_10_minutes")
+
+    assert (schedule.cron_schedule, schedule.job_name) == ("*/10 * * * *", "delivery_customers_report")
+    manual.body()
+    assert manual.launch("report", {}).success
+    assert manual.left() == []
+
+
+def test_an_approval_starts_one_run(manual: Installed) -> None:
+    manual.body()
+    digest = manual.report().stored.digest
+    assert not tick(manual, "approved_plans").run_requests
+    manual.approve(digest)
+    (request,) = tick(manual, "approved_plans").run_requests
+    assert manual.launch("send", request.run_config).success
+    assert len(manual.left()) == 1
+    assert not tick(manual, "approved_plans").run_requests, "its approval was used"
+
+
+def test_what_a_dead_run_left_in_the_middle_becomes_doubt_and_is_never_sent_by_itself(manual: Installed) -> None:
+    """The incident: a pod was evicted between the provider's answer and our row, and the next run sent the message again."""
+    manual.body()
+    route = manual.watch.route()
+    slot = parse_slot(manual.slot())
+    with open_ledger(route, manual.store) as ledger:
+        pins = current_pins(route, manual.store, ledger, slot)
+        assert pins is not None
+        held = ledger.reserve(slot, pins, key="dead-run")
+        ledger.grant(held.reservation_id, holder="dead-run", ttl_seconds=1)  # type: ignore[union-attr]
+        while not ledger.health().stale_sending:
+            continue  # each turn asks the database for the time
+    (request,) = tick(manual, "expire").run_requests
+    assert request.run_key is not None
+    assert request.run_key.startswith("stale:")
+
+    assert manual.launch("recover", {}).success
+
+    assert manual.verdicts()[manual.slot()] == "in_doubt"
+    assert not manual.report().stored.targets, "doubt is no target"
+    assert manual.left() == []
+    (again,) = tick(manual, "expire").run_requests
+    assert (again.run_key or "").startswith("doubt:"), "a provider may show it later: asked once an hour"
+
+
+def test_with_nothing_open_nothing_is_recovered(manual: Installed) -> None:
+    manual.body()
+    assert "none is in doubt" in (tick(manual, "expire").skip_message or "")
+    manual.send()
+    assert "none is in doubt" in (tick(manual, "expire").skip_message or "")
+
+
+def _tomorrow(world: Installed) -> dict[str, str]:
+    """Slots that are not yet due are reported a day ahead."""
+    found = world.verdicts()
+    return {slot: verdict for slot, verdict in found.items() if verdict == "not_yet"}
