@@ -51,3 +51,24 @@ def test_a_holder_that_is_killed_is_expired_by_one_of_many_and_stays_in_doubt(wo
     assert (after.state, after.fence, ledger.head().sequence) == (S.UNKNOWN, 1, 3)
     late = ledger.settle(imagined(feed("race"), holder="run-0"), delivered(RECEIPT))
     assert code(late) is C.STALE_GRANT
+
+
+def test_pages_taken_while_other_processes_write_are_each_whole(world, ledger):
+    """Every page in slot order, no slot twice, every prefix of the chain without a hole, and no token for two contents."""
+    children = [Child("append", world, number) for number in range(2)]
+    for child in children:
+        child.wait_until_ready()
+    for child in children:
+        child.go()
+    contents: dict[str, tuple[object, ...]] = {}
+    while any(child.process.poll() is None for child in children):
+        page = ledger.snapshot()
+        slots = [each.slot for each in page.reservations]
+        assert slots == sorted(set(slots))
+        shown = tuple((each.slot, each.attempt, each.state) for each in page.reservations)
+        assert contents.setdefault(page.revision, shown) == shown
+        sequences = [row.sequence for row in ledger.rows()]
+        assert sequences == list(range(1, len(sequences) + 1))
+    assert [child.answer() for child in children] == [[True] * SLOTS] * 2
+    assert len(ledger.snapshot().reservations) == 2 * SLOTS
+    assert ledger.verify().faults == ()
