@@ -79,7 +79,8 @@ def _play_spool(
 def _play_delivery(
     box: "Sandbox", settings: "Settings", tell: "Callable[[Step], None]", *, as_json: bool
 ) -> "list[PlayedMessages]":
-    from opsguard_defs.demo_delivery import WATCH, DeliveryDemo
+    from opsguard_defs.demo_delivery import DeliveryDemo
+    from opsguard_defs.demo_stage import WATCH
 
     if not as_json:
         line(WATCH)
