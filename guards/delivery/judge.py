@@ -5,7 +5,7 @@ What the ledger holds comes first: it alone knows what may have gone out. Then t
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from guards.canonical import Json
@@ -38,11 +38,13 @@ class Judged:
 
 
 def judge(world: DeliveryWorld, policy: DeliveryPolicy) -> tuple[Judged, ...]:
-    """By due time, then by slot; open reservations that are no longer owed come last."""
+    """By due time, then by slot; open reservations that are no longer owed come last. Of windows that closed before the policy's look-back
+    only the gaps: a month of what was sent is nobody's finding."""
+    recent = world.now - timedelta(days=policy.look_back_days)
     judged = [
         Judged(owed.slot, owed, ruling, _facts(world, owed.slot, owed, ruling))
         for owed in world.owed
-        if (ruling := _rule(world, policy, owed)) is not None
+        if (ruling := _rule(world, policy, owed)) is not None and (ruling.verdict.is_gap or owed.closes_at > recent)
     ]
     owed_slots = {owed.slot for owed in world.owed}
     strays = sorted(slot for slot in {*world.held, *world.altered} if slot not in owed_slots)

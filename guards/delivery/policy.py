@@ -28,7 +28,8 @@ class DeliveryPolicy(BaseModel):
     )
     look_back_days: int = Field(
         default=2,
-        description="Report slots whose window closed in the last so many days as missed or sent. Open windows always are.",
+        description="Report every slot whose window closed in the last so many days. What was missed or is in doubt is reported longer: "
+        "back to when the oldest window that is still open began.",
         ge=0,
         le=31,
     )

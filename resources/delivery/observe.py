@@ -18,7 +18,7 @@ from guards.delivery.pins import Pins
 from guards.delivery.policy import DeliveryPolicy
 from guards.delivery.registry import Provider, Registry
 from guards.delivery.reservation import ReservationState
-from guards.delivery.schedule import Owed, owed
+from guards.delivery.schedule import Owed, look_back, owed
 from guards.delivery.slot import Kind, Slot
 from guards.delivery.world import DeliveryWorld, rule_name
 from resources.delivery.asking import ask_about
@@ -66,16 +66,17 @@ class Observer:
         registry = self._registry.read()
         real = self._ledger.now()
         now = at or real
+        since = min(now - timedelta(days=self.policy.look_back_days), look_back(registry, now))
         slots = owed(
             registry,
-            since=now - timedelta(days=self.policy.look_back_days),
+            since=since,
             until=now + timedelta(hours=self.policy.look_ahead_hours),
         )
         self._progress("reading the ledger", 1, 4)
         held = holdings_of({**self._ledger.unfinished(), **self._ledger.latest([one.slot for one in slots])})
         self._progress("reading bodies and check-ins", 2, 4)
         world = replace(
-            self._seen(registry, now, slots, held),
+            self._seen(registry, now, slots, held, since),
             known_since=self._state.first_seen("delivery", self.route.name, {rule_name(one) for one in slots}),
             incomplete=self._ledger.health().recovery,
             is_hypothetical=at is not None and at != real,
@@ -98,10 +99,11 @@ class Observer:
             slot_identity=registry.slot_identity,
         )
         found = tuple(one for one in owed(narrowed, since=now, until=now) if one.slot in wanted)
-        return self._seen(registry, now, found, holdings_of(self._ledger.latest(wanted)))
+        return self._seen(registry, now, found, holdings_of(self._ledger.latest(wanted)), now)
 
-    def check_ins(self, now: datetime) -> CheckIns | EvidenceUnreadable:
-        return self._evidence.read(since=now - timedelta(days=self.policy.look_back_days) - EVIDENCE_REACH)
+    def check_ins(self, since: datetime) -> CheckIns | EvidenceUnreadable:
+        """Read now, of every local date that `since` falls into, and later."""
+        return self._evidence.read(since=since - EVIDENCE_REACH)
 
     def _seen(
         self,
@@ -109,6 +111,7 @@ class Observer:
         now: datetime,
         slots: tuple[Owed, ...],
         holdings: Holdings,
+        since: datetime,
     ) -> DeliveryWorld:
         due = [one for one in slots if one.is_due(now) and one.customer.enabled]
         reminders = any(one.kind is Kind.REMINDER and one.due_at <= now for one in slots)
@@ -122,7 +125,7 @@ class Observer:
             altered=holdings.altered,
             bodies=bodies_of(due, templates=self.route.templates, outbox=self.route.outbox),
             endpoints=endpoints_of(routes, self.route.providers),
-            check_ins=self.check_ins(now) if reminders else CheckIns(),
+            check_ins=self.check_ins(since) if reminders else CheckIns(),
             standing=tuple(self._state.standing.live(self.route.name)),
         )
 

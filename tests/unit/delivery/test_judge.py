@@ -349,3 +349,14 @@ def test_every_note_is_a_sentence() -> None:
         for seen in (world(one, holds=[held(one, state)]), world(asked, holds=[held(asked, state)])):
             for judged in judge(seen, POLICY):
                 assert judged.ruling.note.endswith((".", "`."))
+
+
+def test_what_was_missed_is_reported_longer_than_what_was_sent() -> None:
+    """A week after Monday's message was missed, while that week's own was still open, nothing said so any more."""
+    later = CLOSES + timedelta(days=POLICY.look_back_days)
+    sent, missed = owed(), owed(customer("beta-2"))
+
+    judged = judge(world(sent, missed, now=later, holds=[held(sent, S.DELIVERED)]), POLICY)
+
+    assert [(one.slot.customer, one.ruling.verdict) for one in judged] == [("beta-2", V.MISSED)]
+    assert len(judge(world(sent, missed, now=later - timedelta(seconds=1), holds=[held(sent, S.DELIVERED)]), POLICY)) == 2
