@@ -1,6 +1,6 @@
 """`opsguard ledger`: what may never happen twice, and how far each attempt got. The commands here only look.
 
-`ledger_resolve` takes a person's word, `ledger_keep` keeps the store.
+`ledger_resolve` and `ledger_replace` take a person's word, `ledger_keep` and `ledger_move` keep, copy and move the store.
 """
 
 from typing import TYPE_CHECKING, Annotated
