@@ -17,7 +17,7 @@ class NotCanonical(TypeError):
     """A value outside the closed set above: a programming error, never an operator's."""
 
 
-_encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
+_encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, check_circular=False).encode
 _SCALARS: Final = frozenset({str, int, bool, type(None)})
 
 

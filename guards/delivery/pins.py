@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from guards.canonical import Json, canonical_json
@@ -43,6 +44,11 @@ class NotPins(ValueError):
     """Pins outside the closed form: nothing was reserved."""
 
 
+@lru_cache(maxsize=1024)
+def _is_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
+
+
 @dataclass(frozen=True)
 class Pins:
     """`facts`: names `[a-z][a-z0-9_]*` to JSON (for a feed: name, destination, sha256, size_bytes). `authority` may be empty."""
@@ -53,7 +59,7 @@ class Pins:
     """Of the canonical JSON of both."""
 
     def __post_init__(self) -> None:
-        if not self.facts or not all(_NAME.fullmatch(name) for name in self.facts):
+        if not self.facts or not all(map(_is_name, self.facts)):
             raise NotPins("pins are named facts, at least one; a name is lower-case letters, digits and underscore")
         if self.authority and set(self.authority) != AUTHORITY:
             raise NotPins(f"an authority is whole or absent: it lacks or exceeds {sorted(AUTHORITY ^ set(self.authority))}")
@@ -80,6 +86,5 @@ class Pins:
             return self
         made = object.__new__(Pins)
         facts: dict[str, Json] = {MAY_FAIL_KNOWN: True} if self.may_fail_known else {}
-        for name, value in (("facts", facts), ("authority", {}), ("digest", self.digest)):
-            object.__setattr__(made, name, value)
+        made.__dict__.update(facts=facts, authority={}, digest=self.digest)
         return made

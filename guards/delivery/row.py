@@ -8,7 +8,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
+from operator import itemgetter
 from typing import Any, Final, NoReturn
 
 from guards.canonical import Json, canonical_json
@@ -153,25 +154,18 @@ _REASONS: Final[Mapping[str, Reason | None]] = {"": None, **{reason.value: reaso
 
 
 def _row(fields: Mapping[str, Any]) -> Row:
-    if fields.keys() != _KEYS or fields["version"] != VERSION:
-        raise NotARow("not a row: other fields, or another version, than this program writes")
-    sequence, attempt, fence = fields["sequence"], fields["attempt"], fields["fence"]
-    previous, holder, key, note, pins_digest = (
-        fields["previous"],
-        fields["holder"],
-        fields["key"],
-        fields["note"],
-        fields["pins_digest"],
-    )
-    receipt, evidence, approval = fields["receipt"], fields["evidence"], fields["approval"]
+    if fields.keys() != _KEYS:
+        raise NotARow("not a row: other fields than this program writes")
+    version, sequence, attempt, fence, previous, holder, key, note, pins_digest, receipt, evidence, approval = _values(fields)
     if not (
-        type(fields["version"]) is type(sequence) is type(attempt) is type(fence) is int
+        type(version) is type(sequence) is type(attempt) is type(fence) is int
         and type(previous) is type(holder) is type(key) is type(note) is type(pins_digest) is str
         and type(receipt) is type(evidence) is type(approval) is dict
+        and version == VERSION
     ):
-        raise NotARow("not a row: a field is of another type")
-    slot = Slot(fields["customer"], fields["period"], fields["kind"])
-    if fields["reservation"] != slot.reservation_id(attempt):
+        raise NotARow("not a row: a field is of another type, or the version another")
+    slot, reservation_id = _place(fields["customer"], fields["period"], fields["kind"], attempt)
+    if fields["reservation"] != reservation_id:
         raise NotARow("not a row: the reservation is not that of its slot and attempt")
     at = datetime.fromisoformat(fields["at"])
     if at.utcoffset() != _NO_OFFSET or at.isoformat(timespec="microseconds") != fields["at"]:
@@ -193,6 +187,29 @@ def _row(fields: Mapping[str, Any]) -> Row:
         approval=approval,
     )
     return Row(sequence=sequence, previous=previous, at=at, entry=entry)
+
+
+_values: Final = itemgetter(
+    "version",
+    "sequence",
+    "attempt",
+    "fence",
+    "previous",
+    "holder",
+    "key",
+    "note",
+    "pins_digest",
+    "receipt",
+    "evidence",
+    "approval",
+)
+
+
+@lru_cache(maxsize=4096)
+def _place(customer: str, period: str, kind: str, attempt: int) -> tuple[Slot, str]:
+    """The rows of one attempt mostly stand close together."""
+    slot = Slot(customer, period, kind)
+    return slot, slot.reservation_id(attempt)
 
 
 def _pins(stored: Mapping[str, Any] | None) -> Pins | None:

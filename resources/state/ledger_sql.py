@@ -176,10 +176,12 @@ SELECT EXISTS (SELECT FROM opsguard.ledger_rows) OR EXISTS (SELECT FROM opsguard
 """
 
 ROWS_AND_ANSWERS: Final = """
-SELECT stored.sequence, stored.digest, stored."row",
-       answer.reservation, answer.customer, answer.period, answer.kind, answer.attempt, answer.state, answer.body, answer.since
+SELECT stored.sequence, stored.digest, stored."row", stored.reservation,
+       answer.reservation, answer.customer, answer.period, answer.kind, answer.attempt, answer.state, answer.since, answer.body,
+       claim.customer, claim.period, claim.kind, claim.attempt, claim.fence, claim.holder
 FROM opsguard.ledger_rows AS stored
 LEFT JOIN opsguard.ledger_reservations AS answer ON answer.row_sequence = stored.sequence
+LEFT JOIN opsguard.ledger_slots AS claim ON claim.reservation = answer.reservation
 ORDER BY stored.sequence
 """
 
@@ -198,6 +200,12 @@ COPY opsguard.ledger_reservations (reservation, customer, period, kind, attempt,
 
 COPY_CLAIMS: Final = """
 COPY opsguard.ledger_slots (customer, period, kind, reservation, attempt, fence, holder) FROM STDIN
+"""
+
+CLAIMS_WITHOUT_ANSWERS: Final = """
+SELECT claim.customer, claim.period, claim.kind, claim.reservation FROM opsguard.ledger_slots AS claim
+LEFT JOIN opsguard.ledger_reservations AS answer ON answer.reservation = claim.reservation
+WHERE answer.reservation IS NULL ORDER BY claim.customer, claim.period, claim.kind
 """
 
 ANSWER_ANEW: Final = """

@@ -16,9 +16,10 @@ from guards.delivery.row import Head
 from guards.delivery.slot import NotASlot, Slot
 from resources.ledger.interface import Verification
 from resources.state import ledger_sql as sql
+from resources.state.columns import escape
 from resources.state.errors import Altered
 from resources.state.ledger_rows import projected
-from resources.state.tables import ledger_head, ledger_slots
+from resources.state.tables import ledger_head
 
 PAGE: Final = 1000
 NO_HEAD: Final = "the ledger's head is gone: `opsguard ledger verify`, and look at who has the database's password"
@@ -43,13 +44,16 @@ def verification(replay: Replay) -> Verification:
 def replayed(connection: Connection) -> Replay:
     """With all that is wrong, and without bodies. In whatever transaction this is."""
     replay = Replay()
-    unanswered = _feed(connection, replay)
+    reading = _Reading(replay)
+    for row in _stream(connection, sql.ROWS_AND_ANSWERS):
+        reading.take(*row)
     replay.finish(anchor(connection))
-    for reservation_id, (sequence, slot) in unanswered.items():
-        why = f"reservation {reservation_id} is not answered as its last row, {sequence}, leaves it"
-        replay.faults.append(Fault(FaultKind.PROJECTION, sequence, why, slot))
-    replay.faults.extend(_answers_without_rows(connection))
-    replay.faults.extend(_claim_faults(connection, replay))
+    replay.faults.extend(reading.what_is_missing())
+    for row in connection.execute(text(sql.ANSWERS_WITHOUT_ROWS)):
+        why = f"reservation {row.reservation} has no row {row.row_sequence}"
+        replay.faults.append(Fault(FaultKind.PROJECTION, row.row_sequence, why))
+    for row in connection.execute(text(sql.CLAIMS_WITHOUT_ANSWERS)):
+        replay.faults.append(_unanswered_claim(row, replay))
     return replay
 
 
@@ -58,65 +62,68 @@ def anchor(connection: Connection) -> Head:
     return Head(stored.sequence, stored.digest) if stored is not None else Head(0, "no anchor")
 
 
-def _feed(connection: Connection, replay: Replay) -> dict[str, tuple[int, Slot]]:
-    """Every row with its answers; what is left without the right one."""
-    unanswered: dict[str, tuple[int, Slot]] = {}
-    after: Reservation | None = None
-    for row in _stream(connection, sql.ROWS_AND_ANSWERS):
-        sequence = row.sequence
-        if sequence != replay.head.sequence or not replay.rows:
-            after = replay.take(sequence, row.digest, row.row.encode())
-            if after is not None:
-                unanswered[after.reservation_id] = (sequence, after.slot)
-        if row.reservation is None:
-            continue
-        if after is not None and row.reservation == after.reservation_id and _is_answer(row, after):
-            del unanswered[row.reservation]
+class _Reading:
+    """One row after the other, each with the answer that names it as its last and the claim on that answer."""
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+        self._unanswered: dict[str, tuple[int, Slot]] = {}
+        self._claimed: dict[Slot, int] = {}
+        self._after: Reservation | None = None
+        self._reservation_id = ""
+
+    def take(self, sequence: int, digest: str, stored: str, filed_under: str, answers: str | None, *answer: Any) -> None:
+        """`answer` is what `_is_answer` and `_is_claim` compare."""
+        replay = self._replay
+        if sequence != replay.head.sequence or not replay.rows:  # else a second answer that names the same row
+            self._after = replay.take(sequence, digest, stored.encode())
+            if self._after is not None:
+                self._reservation_id = self._after.reservation_id
+                self._unanswered[self._reservation_id] = (sequence, self._after.slot)
+                if filed_under != self._reservation_id:
+                    self._say(sequence, f"row {sequence} is filed under another reservation")
+        after = self._after
+        if answers is None or after is None:
+            return
+        if answers != self._reservation_id:
+            self._say(sequence, f"reservation {answers} is answered from row {sequence}, which is not its own")
+        elif _is_answer(answer, after):
+            del self._unanswered[answers]
+            if answer[7] is not None:
+                self._claimed[after.slot] = after.attempt
+                if answer[7:] != (*answer[:4], after.fence, escape(after.holder)):
+                    self._say(0, "its fence or holder is not what its rows say")
             replay.forget_bodies(after.slot)
-        elif after is None or row.reservation != after.reservation_id:
-            why = f"reservation {row.reservation} is answered from row {sequence}, which is not its own"
-            replay.faults.append(Fault(FaultKind.PROJECTION, sequence, why, after.slot if after else None))
-    return unanswered
+
+    def what_is_missing(self) -> Iterator[Fault]:
+        for reservation_id, (sequence, slot) in self._unanswered.items():
+            why = f"reservation {reservation_id} is not answered as its last row, {sequence}, leaves it"
+            yield Fault(FaultKind.PROJECTION, sequence, why, slot)
+        unanswered = {slot for _, slot in self._unanswered.values()}
+        for slot, attempts in self._replay.attempts.items():
+            if attempts and self._claimed.get(slot) != attempts[-1].attempt and slot not in unanswered:
+                yield Fault(FaultKind.CLAIM, 0, "its claim is gone, or on an earlier attempt", slot)
+
+    def _say(self, sequence: int, why: str) -> None:
+        slot = self._after.slot if self._after is not None else None
+        self._replay.faults.append(Fault(FaultKind.PROJECTION, sequence, why, slot))
 
 
-def _is_answer(row: Row[Any], after: Reservation) -> bool:
+def _is_answer(answer: tuple[Any, ...], after: Reservation) -> bool:
+    """`answer`: customer, period, kind, attempt, state, since, body, and the claim's customer, period, kind, attempt, fence, holder."""
     slot = after.slot
-    return (
-        (row.customer, row.period, row.kind, row.attempt) == (slot.customer, slot.period, slot.kind, after.attempt)
-        and (row.state, row.since) == (after.state.value, after.changed_at)
-        and row.body == projected(after)
-    )
+    said = (slot.customer, slot.period, slot.kind, after.attempt, after.state.value, after.changed_at)
+    return answer[:6] == said and answer[6] == projected(after)
 
 
-def _answers_without_rows(connection: Connection) -> Iterator[Fault]:
-    for row in connection.execute(text(sql.ANSWERS_WITHOUT_ROWS)):
-        yield Fault(FaultKind.PROJECTION, row.row_sequence, f"reservation {row.reservation} has no row {row.row_sequence}")
-
-
-def _claim_faults(connection: Connection, replay: Replay) -> Iterator[Fault]:
-    claimed: set[Slot] = set()
-    with connection.execute(select(ledger_slots), execution_options={"yield_per": PAGE}) as result:
-        for row in result:
-            try:
-                slot = Slot(row.customer, row.period, row.kind)
-            except NotASlot:
-                yield Fault(FaultKind.CLAIM, 0, f"reservation {row.reservation} claims what is no slot")
-                continue
-            claimed.add(slot)
-            attempts = replay.attempts.get(slot)
-            latest = attempts[-1] if attempts else None
-            if latest is None:
-                yield Fault(FaultKind.CLAIM, 0, "a claim without a row", slot)
-            elif (row.reservation, row.attempt, row.fence, row.holder) != (
-                latest.reservation_id,
-                latest.attempt,
-                latest.fence,
-                latest.holder,
-            ):
-                yield Fault(FaultKind.PROJECTION, 0, "its fence or holder is not what its rows say", slot)
-    for slot, attempts in replay.attempts.items():
-        if attempts and slot not in claimed:
-            yield Fault(FaultKind.CLAIM, 0, "its claim is gone", slot)
+def _unanswered_claim(row: Row[Any], replay: Replay) -> Fault:
+    try:
+        slot = Slot(row.customer, row.period, row.kind)
+    except NotASlot:
+        return Fault(FaultKind.CLAIM, 0, f"reservation {row.reservation} claims what is no slot")
+    if replay.attempts.get(slot):
+        return Fault(FaultKind.CLAIM, 0, "its claim is of a reservation that has no answer", slot)
+    return Fault(FaultKind.CLAIM, 0, "a claim without a row", slot)
 
 
 def _stream(connection: Connection, statement: str) -> Iterator[Row[Any]]:
