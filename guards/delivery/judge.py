@@ -122,8 +122,7 @@ def _open(world: DeliveryWorld, policy: DeliveryPolicy, owed: Owed, held: Reserv
     route = owed.customer.route
     return Ruling(
         DeliveryVerdict.DUE,
-        f"{again}Due since {_local(owed, owed.due_at)}, until {_local(owed, owed.closes_at)}; by {route.provider} to "
-        f"{one_line(route.address)}.",
+        f"{again}Due since {_local(owed, owed.due_at)}, until {_until(owed)}; by {route.provider} to {one_line(route.address)}.",
         wanted,
     )
 
@@ -192,3 +191,10 @@ def _facts(world: DeliveryWorld, slot: Slot, owed: Owed | None, ruling: Ruling) 
 def _local(owed: Owed, moment: datetime) -> str:
     """On the customer's own clock, which is the one that the registry speaks."""
     return f"{moment.astimezone(ZoneInfo(owed.customer.zone)):%Y-%m-%d %H:%M} {owed.customer.zone}"
+
+
+def _until(owed: Owed) -> str:
+    """The close, after a sentence that named due time and zone: without the date when it is the same. Bullets have room for 80 characters."""
+    zone = ZoneInfo(owed.customer.zone)
+    due, closes = owed.due_at.astimezone(zone), owed.closes_at.astimezone(zone)
+    return f"{closes:%H:%M}" if due.date() == closes.date() else f"{closes:%Y-%m-%d %H:%M}"

@@ -1,5 +1,6 @@
 """The system's Chromium, driven by Playwright; no browser of its own is downloaded."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from tests.need import unavailable
 
 Page: TypeAlias = Any
+PATIENCE_MS = 120_000
+"""Bounds a hang. Pages take 2 to 4 s on idle cores, many times that on busy ones."""
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (
     "--no-sandbox",
@@ -34,3 +37,26 @@ def browser_page(*more_flags: str) -> Iterator[Page]:
             yield browser.new_page(viewport={"width": 1440, "height": 900})
         finally:
             browser.close()
+
+
+def seen(page: Page, text: str) -> None:
+    page.get_by_text(text).first.wait_for(timeout=PATIENCE_MS)
+
+
+def picture(page: Page, name: str) -> None:
+    """Kept with OPSGUARD_PICTURES=DIR."""
+    directory = os.environ.get("OPSGUARD_PICTURES")
+    if directory:
+        page.wait_for_timeout(2500)  # graphs and tables settle
+        page.screenshot(path=Path(directory) / f"{name}.png")
+
+
+def fill_in_the_name(page: Page, name: str) -> None:
+    """Between the quotes of `approved_by: ''` in the Launchpad."""
+    lines = page.locator(".cm-line, .CodeMirror-line")
+    lines.filter(has_text="approved_by:").last.click()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.type(name)
+    lines.filter(has_text=name).wait_for(timeout=PATIENCE_MS)
+    page.wait_for_timeout(1500)  # the editor hands its text to the form only when typing has paused

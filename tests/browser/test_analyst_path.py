@@ -5,7 +5,6 @@ it keeps the pictures that the README shows.
 """
 
 import hashlib
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,13 +16,11 @@ from opsguard_defs.dev import TROUBLED, everything
 from opsguard_defs.sandbox import Sandbox
 from opsguard_defs.sandbox.incident import waiting
 from opsguard_defs.services import Services, free_port
-from tests.browser.chromium import Page, browser_page
+from tests.browser.chromium import PATIENCE_MS, Page, browser_page, fill_in_the_name, picture, seen
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 LINK = "Open the approval form, filled in"
-PATIENCE_MS = 120_000
-"""Bounds a hang. Pages take 2 to 4 s on idle cores, many times that on busy ones."""
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +69,7 @@ def test_an_analyst_finds_the_gap_decides_and_sees_the_checks_turn_green(dev: tu
     launch.click()
     seen(page, "approved_by is empty")  # no name, no run
     page.get_by_role("button", name="OK").click()
-    page.locator(".cm-line, .CodeMirror-line").filter(has_text="approved_by:").last.click()
-    page.keyboard.press("End")
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.type("ana.lyst@example.com")
-    page.locator(".cm-line, .CodeMirror-line").filter(has_text="ana.lyst@example.com").wait_for(timeout=PATIENCE_MS)
-    page.wait_for_timeout(1500)  # the editor hands its text to the form only when typing has paused
+    fill_in_the_name(page, "ana.lyst@example.com")
     launch.click()
     page.wait_for_url("**/runs/**", timeout=PATIENCE_MS)
     try:
@@ -108,21 +100,17 @@ def test_a_file_dropped_into_the_spool_shows_up_by_itself(dev: tuple[Sandbox, Se
     seen(page, name)
 
 
-def seen(page: Page, text: str) -> None:
-    page.get_by_text(text).first.wait_for(timeout=PATIENCE_MS)
-
-
-def picture(page: Page, name: str) -> None:
-    directory = os.environ.get("OPSGUARD_PICTURES")
-    if directory:
-        page.wait_for_timeout(2500)  # graphs and tables settle
-        page.screenshot(path=Path(directory) / f"{name}.png")
-
-
 def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_pictures_are_where_the_readme_looks() -> None:
     pictures: list[Any] = sorted(path.name for path in (Path(__file__).parents[2] / "docs" / "pictures").glob("*.png"))
-    assert pictures == ["1-lineage-and-plan.png", "2-check.png", "3-launchpad-filled-in.png", "4-after.png"]
+    assert pictures == [
+        "1-lineage-and-plan.png",
+        "2-check.png",
+        "3-launchpad-filled-in.png",
+        "4-after.png",
+        "5-messages-plan.png",
+        "6-messages-ledger.png",
+    ]

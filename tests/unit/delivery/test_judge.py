@@ -44,8 +44,15 @@ def test_a_slot_in_its_window_is_due_and_says_until_when_on_the_customers_clock(
     found = only(world(owed()))
 
     assert found.verdict is V.DUE
-    assert found.note == "Due since 2026-11-30 09:00 Asia/Seoul, until 2026-12-01 00:00 Asia/Seoul; by slack to C0123456."
+    assert found.note == "Due since 2026-11-30 09:00 Asia/Seoul, until 2026-12-01 00:00; by slack to C0123456."
     assert found.subject == "acme-1:2026-11-30:daily"
+
+
+def test_a_window_that_closes_on_the_same_day_is_told_without_the_date() -> None:
+    """With both dates in full, six bullets did not fit on the plan's page, and lost their middles."""
+    found = only(world(owed(closes_at=DUE + timedelta(hours=3))))
+
+    assert found.note == "Due since 2026-11-30 09:00 Asia/Seoul, until 12:00; by slack to C0123456."
 
 
 def test_a_slot_is_not_yet_due_a_second_before_its_time() -> None:
