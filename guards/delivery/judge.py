@@ -17,7 +17,7 @@ from guards.delivery.pins import Pins
 from guards.delivery.policy import DeliveryPolicy
 from guards.delivery.schedule import Owed
 from guards.delivery.slot import Kind, Slot
-from guards.delivery.taken import Ruling, by_ledger
+from guards.delivery.taken import Ruling, by_ledger, resumed
 from guards.delivery.verdict import DeliveryVerdict
 from guards.delivery.world import DeliveryWorld, rule_name
 from guards.finding import Finding
@@ -115,7 +115,7 @@ def _open(world: DeliveryWorld, policy: DeliveryPolicy, owed: Owed, held: Reserv
             f"It is reserved, not sent, and since then there is another {differing(held.pins, wanted)}: nothing is sent. Put that back as it "
             f"was until {_local(owed, owed.closes_at)}, or let it lapse and tell the customer by hand.",
         )
-    again = "Reserved by a run that ended before it was granted: it goes on. " if held else ""
+    again = resumed(held)
     missing = world.endpoints[owed.customer.route].missing
     if missing:
         return Ruling(DeliveryVerdict.DUE, f"{again}It cannot be sent: {missing}.")

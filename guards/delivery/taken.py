@@ -101,6 +101,16 @@ def _failed(held: Reservation) -> Ruling:
     return Ruling(DeliveryVerdict.FAILED, f"{proven}, attempt {held.attempt} ({held.reason or held.state}).{said} {step}")
 
 
+def resumed(held: Reservation | None) -> str:
+    """ "" or, of a reservation that nobody was granted yet, one sentence and a space: whose it is. A person opens every attempt but the first."""
+    if held is None:
+        return ""
+    if held.attempt == 1:
+        return "Reserved by a run that ended before it was granted: it goes on. "
+    by = one_line(str(held.opened_under.get("approved_by") or "A person"), limit=80)
+    return f"{by} allowed another attempt, number {held.attempt}. "
+
+
 def resolve_command(slot: str) -> str:
     """What a person types who found out that it arrived."""
     return f'opsguard ledger resolve {slot} --sent --by YOU --comment "WHAT YOU FOUND" --yes'

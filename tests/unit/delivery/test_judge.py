@@ -264,6 +264,18 @@ def test_a_reservation_that_a_crash_left_prepared_is_due_again() -> None:
     assert "it goes on" in found.note
 
 
+@pytest.mark.parametrize(("by", "shown"), [("Kim", "Kim"), ("Kim \u202e\u2066evil", r"Kim \u202e\u2066evil"), ("", "A person")])
+def test_another_attempt_says_who_allowed_it(by: str, shown: str) -> None:
+    """It was told as left by a run that died, and whoever approved the plan looked for a crash that never was."""
+    one = reminder()
+    second = replace(held(one, S.PREPARED), attempt=2, opened_under={"approved_by": by})
+
+    found = only(world(one, holds=[second]))
+
+    assert found.verdict is V.DUE
+    assert found.note.startswith(f"{shown} allowed another attempt, number 2. Due since")
+
+
 def test_another_registry_under_a_prepared_reservation_is_a_conflict_that_names_it() -> None:
     one = owed()
     before = replace(held(one, S.PREPARED), pins=pins(one, registry="b3" * 32))
