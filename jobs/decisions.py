@@ -5,9 +5,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 import dagster as dg
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from assets.config_fields import NotLaunched, checked
+from assets.config_fields import NotLaunched, checked, config_fields
 from assets.state_resource import State, StateResource
 from guards.decision import Decision, DecisionKind
 from guards.plan import SHORT_DIGITS
@@ -25,8 +25,13 @@ COMMAND_LINE_ONLY: Final = (
 )
 
 
-class DecideConfig(dg.Config):
-    """One answer to one plan. The Launchpad shows the fields in alphabetical order."""
+class DecideConfig(BaseModel):
+    """One answer to one plan. The Launchpad shows the fields in alphabetical order.
+
+    No `dg.Config`: that offers `{env: NAME}` for every field, and would put a secret of the server on a receipt.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     comment: str = Field(default="", description="Why, for the record (optional).", max_length=2000)
     decided_by: str = Field(
@@ -58,11 +63,14 @@ def decide_plan_job(*, approve_in_ui: bool) -> dg.JobDefinition:
             raise NotLaunched(f"Nothing was launched. {COMMAND_LINE_ONLY}")
         return {"ops": {"decide": {"config": answer_of(values).model_dump()}}}
 
-    @dg.op(description="Records the answer; the plan's next report or apply run reads it.")
-    def decide(context: dg.OpExecutionContext, config: DecideConfig, state: State) -> None:
+    @dg.op(
+        description="Records the answer; the plan's next report or apply run reads it.",
+        config_schema=config_fields(DecideConfig, DecideConfig()),
+    )
+    def decide(context: dg.OpExecutionContext, state: State) -> None:
         if not approve_in_ui:  # a run may be launched around the form
             raise NotRecorded(COMMAND_LINE_ONLY)
-        answer = record(config, state, run_id=context.run_id)
+        answer = record(checked(DecideConfig, context.op_config), state, run_id=context.run_id)
         context.log_event(answer)
         context.log.info(answer.description)
 
@@ -74,9 +82,7 @@ def decide_plan_job(*, approve_in_ui: bool) -> dg.JobDefinition:
         name=JOB,
         description="Approve or decline exactly one plan. It records your answer and writes nothing else: "
         "the apply job, or its sensor, does what was approved.",
-        config=dg.ConfigMapping(
-            config_schema=DecideConfig.to_config_schema().as_field(), config_fn=config_of, receive_processed_config_values=False
-        ),
+        config=dg.ConfigMapping(config_schema=config_fields(DecideConfig, DecideConfig()), config_fn=config_of),
         tags={"opsguard/kind": "decision"},
         executor_def=dg.in_process_executor,
     )

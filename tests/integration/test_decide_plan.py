@@ -6,7 +6,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.config_fields import NotLaunched
+from assets.config_fields import NotLaunched, config_fields
 from assets.state_resource import StateResource
 from guards.decision import DecisionKind
 from jobs.decisions import JOB, DecideConfig, NotRecorded, answer_of, decide_plan_job
@@ -102,7 +102,7 @@ def test_where_decisions_come_from_the_command_line_only_the_form_says_so(state:
 
 
 def test_the_form_is_flat_every_field_is_described_and_no_other_is_taken(state: StateResource) -> None:
-    fields = DecideConfig.to_config_schema().as_field().config_type.fields
+    fields = config_fields(DecideConfig, DecideConfig())
     assert set(fields) == {"comment", "decided_by", "decision", "plan_digest", "valid_for_minutes"}
     assert all(field.description for field in fields.values())
     with pytest.raises(dg.DagsterInvalidConfigError, match="approved_by"):
@@ -115,8 +115,7 @@ def test_the_form_cannot_read_the_servers_environment(
     """Dagster resolves `{env: NAME}` in any text field: a comment would have carried a password into the decision."""
     monkeypatch.setenv("OPSGUARD_SPOOL_ACME_PARTNER_PASSWORD", "canary-5c1e")
     state_store.record_report(PLAN, run_id="r", overrides={})
-    with pytest.raises(dg.DagsterConfigMappingFunctionError) as refused:
+    with pytest.raises(dg.DagsterInvalidConfigError, match="comment") as refused:
         launch(state, {**ANSWER, "comment": {"env": "OPSGUARD_SPOOL_ACME_PARTNER_PASSWORD"}})
-    assert "comment" in str(refused.value.__cause__)
-    assert "canary-5c1e" not in str(refused.value.__cause__)
+    assert "canary-5c1e" not in str(refused.value)
     assert state_store.decisions(PLAN.digest) == ()
