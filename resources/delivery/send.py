@@ -62,7 +62,8 @@ class Sending:
     watcher: Watcher = nobody
 
     def step(self, step: Step, target: DeliveryTarget, work: Callable[[], Result]) -> Result:
-        self.pulse()
+        if step is not Step.SETTLE:  # a run that has lost its place still tells the ledger what the provider said
+            self.pulse()
         self.watcher(step, Moment.BEFORE, target.subject)
         result = work()
         self.watcher(step, Moment.AFTER, target.subject)
