@@ -13,6 +13,7 @@ from assets.state_resource import State
 from guards.canonical import digest
 from guards.delivery.reservation import ReservationState
 from guards.text import count_words, one_line
+from resources.delivery.audit import look_once_more
 from resources.delivery.ledger import open_ledger
 from resources.delivery.recover import recover
 from resources.delivery.route import DeliveryRoute
@@ -30,11 +31,12 @@ def recover_job(route: DeliveryRoute) -> dg.JobDefinition:
     @dg.op(
         name=names.named("recover_messages"),
         tags={"opsguard/guard": "delivery"},
-        description="Ends attempts whose run is gone, and settles as sent what a provider shows. Never sends.",
+        description="Ends attempts whose run is gone, settles as sent what a provider shows, and looks once more at what was sent. Never sends.",
     )
     def recover_messages(context: dg.OpExecutionContext, state: State) -> None:
         with state.open() as store, failing_with_exit_code(), open_ledger(route, store) as ledger:
-            done = recover(route, store, ledger, open_providers(route.providers))
+            providers = open_providers(route.providers)
+            done = (*recover(route, store, ledger, providers), *look_once_more(route, ledger, providers))
             health = ledger.health()
         for one in done:
             context.log.info("%s: %s. %s", one.slot.key, one.what.value, one_line(one.message, limit=400))
@@ -42,7 +44,7 @@ def recover_job(route: DeliveryRoute) -> dg.JobDefinition:
             context.log_event(
                 dg.AssetMaterialization(
                     delivery_key(route, "ledger"),
-                    description=f"{count_words(len(done), 'open message')} looked at by recovery",
+                    description=f"{count_words(len(done), 'message')} looked at by recovery",
                     metadata=ledger_metadata(health),
                 )
             )

@@ -73,6 +73,15 @@ def words(sighting: Sighting, provider: Provider) -> str:
             assert_never(sighting)
 
 
+def is_about(held: Reservation, said: Mapping[str, Json]) -> bool:
+    """The receipt names no other key and no other body than this reservation's."""
+    pinned = message_of(held.pins)
+    if pinned is None or not said:
+        return False
+    ours = receipt_for(held, {})
+    return all(said.get(name, ours[name]) == ours[name] for name in ("key", "body_sha256", "destination_sha256"))
+
+
 def receipt_for(held: Reservation, said: Mapping[str, Json]) -> dict[str, Json]:
     """What the provider said, with the key and body that it is about: what `every_delivered_has_a_receipt` compares."""
     pinned = message_of(held.pins)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from guards.canonical import Json
 from guards.delivery.entry import Reservation
 from guards.delivery.message import message_of
 from guards.delivery.outcome import Reason
@@ -13,7 +14,7 @@ from guards.delivery.refusal import LedgerRefused
 from guards.delivery.registry import Provider
 from guards.delivery.reservation import ReservationState
 from guards.delivery.slot import Slot
-from resources.delivery.asking import MOST_ASKED, receipt_for, sighting_of, words
+from resources.delivery.asking import MOST_ASKED, is_about, receipt_for, sighting_of, words
 from resources.delivery.ledger import holdings_of
 from resources.delivery.route import DeliveryRoute
 from resources.ledger.interface import Ledger
@@ -30,6 +31,10 @@ class Recovery(StrEnum):
     """`sending` with its holder gone became `unknown`."""
     FOUND = "found"
     """The provider holds it: settled as sent."""
+    TOLD = "told"
+    """Its holder's receipt came too late to be taken, and was kept: settled as sent by it."""
+    AUDITED = "audited"
+    """Delivered, and the provider still shows it."""
     LAPSED = "lapsed"
     """Reserved, never granted, and its window is over: given up."""
     IN_DOUBT = "in_doubt"
@@ -48,7 +53,7 @@ class Recovered:
 
     @property
     def changed(self) -> bool:
-        return self.what in (Recovery.EXPIRED, Recovery.FOUND, Recovery.LAPSED)
+        return self.what not in (Recovery.IN_DOUBT, Recovery.REFUSED)
 
 
 def recover(
@@ -75,7 +80,7 @@ def recover(
                 doubtful.append(held)
             case _:
                 pass
-    done += _ask(ledger, doubtful, providers, moved)
+    done += _ask(ledger, [held for held in doubtful if not _told(ledger, held, done)], providers, moved)
     for one in done:
         logger.info("%s of %s: %s: %s", route.name, one.slot.key, one.what.value, one.message)
     return tuple(done)
@@ -101,6 +106,30 @@ def _lapse(ledger: Ledger, held: Reservation) -> list[Recovered]:
     if isinstance(given_up, LedgerRefused):
         return [Recovered(held.slot, Recovery.REFUSED, f"not given up ({given_up.code}): {given_up.message}")]
     return [Recovered(held.slot, Recovery.LAPSED, f"reserved and never sent, and {note}")]
+
+
+def _told(ledger: Ledger, held: Reservation, done: list[Recovered]) -> bool:
+    """Whether late evidence ended it. Only a receipt that names this very attempt and body does: a replaced one's is about another key."""
+    receipt = _late_receipt(held)
+    if receipt is None:
+        return False
+    settled = ledger.reconcile(held.reservation_id, receipt=receipt)
+    if isinstance(settled, LedgerRefused):
+        refused = f"its holder's late receipt was not taken ({settled.code}): {settled.message}"
+        done.append(Recovered(held.slot, Recovery.REFUSED, refused))
+    else:
+        done.append(Recovered(held.slot, Recovery.TOLD, "its holder's receipt came late and was kept: settled as sent"))
+    return True
+
+
+def _late_receipt(held: Reservation) -> Mapping[str, Json] | None:
+    for said in held.late:
+        receipt = said.get("receipt")
+        if said.get("state") != ReservationState.DELIVERED.value or not isinstance(receipt, Mapping):
+            continue
+        if {"key", "body_sha256"} <= receipt.keys() and is_about(held, receipt):
+            return receipt
+    return None
 
 
 def _ask(

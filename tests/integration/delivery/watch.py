@@ -24,6 +24,7 @@ from guards.delivery.slot import Slot
 from guards.gate import Flags
 from guards.refusal import Refused
 from resources.delivery.apply import DeliveryApply
+from resources.delivery.audit import look_once_more
 from resources.delivery.ledger import open_ledger
 from resources.delivery.recover import Recovered, recover
 from resources.delivery.report import Observed, look
@@ -158,6 +159,10 @@ class Watch:
     def recover(self) -> tuple[Recovered, ...]:
         with open_ledger(self.route, self.state) as ledger:
             return recover(self.route, self.state, ledger, open_providers(self.route.providers))
+
+    def look_once_more(self, providers: Mapping[Provider, Opened] | None = None) -> tuple[Recovered, ...]:
+        with open_ledger(self.route, self.state) as ledger:
+            return look_once_more(self.route, ledger, providers or open_providers(self.route.providers))
 
     def recovered(self) -> tuple[Recovered, ...]:
         """Recovery as the sensor does it, until the dead run's lease has ended."""

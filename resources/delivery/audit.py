@@ -1,0 +1,84 @@
+"""Looking once more at what counts as sent: a provider that still shows the message confirms our row. One that does not proves nothing
+(a program may have taken the file, a channel may have been cleared), so nothing follows from it."""
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Final
+
+from guards.delivery.entry import Reservation
+from guards.delivery.message import message_of
+from guards.delivery.refusal import LedgerRefused
+from guards.delivery.registry import Provider
+from guards.delivery.reservation import ReservationState
+from guards.delivery.schedule import owed
+from resources.delivery.asking import is_about, sighting_of
+from resources.delivery.ledger import holdings_of
+from resources.delivery.recover import Recovered, Recovery
+from resources.delivery.registry import RegistryFile
+from resources.delivery.route import DeliveryRoute
+from resources.errors import ConfigurationError
+from resources.ledger.interface import Ledger
+from resources.providers.interface import CannotTell, Found
+from resources.providers.interface import Provider as Opened
+from resources.pulse import nothing_moves
+
+logger = logging.getLogger(__name__)
+
+MOST_AUDITED: Final = 50
+"""Look-ups per run. An hourly run sees 1,200 a day."""
+
+
+def look_once_more(
+    route: DeliveryRoute,
+    ledger: Ledger,
+    providers: Mapping[Provider, Opened],
+    *,
+    moved: Callable[[], None] = nothing_moves,
+) -> tuple[Recovered, ...]:
+    """What was delivered within the policy's look-back and is confirmed now, newest first. What is not confirmed is not named: it stays
+    as it is. Never sends. `moved` is called before every look-up."""
+    done: list[Recovered] = []
+    asked = 0
+    silent: set[Provider] = set()
+    for held in _delivered_lately(route, ledger):
+        pinned = message_of(held.pins)
+        provider = providers.get(pinned.route.provider) if pinned is not None else None
+        if pinned is None or provider is None or not provider.capabilities.looks_up or pinned.route.provider in silent:
+            continue
+        if asked == MOST_AUDITED:
+            break
+        moved()
+        asked += 1
+        sighting = sighting_of(held, providers, now=ledger.now())
+        if isinstance(sighting, CannotTell):
+            silent.add(pinned.route.provider)
+        if not isinstance(sighting, Found) or not is_about(held, sighting.receipt):
+            continue
+        audited = ledger.audit(held.reservation_id)
+        if isinstance(audited, LedgerRefused):
+            refused = f"seen once more, and not recorded ({audited.code}): {audited.message}"
+            done.append(Recovered(held.slot, Recovery.REFUSED, refused))
+        else:
+            done.append(Recovered(held.slot, Recovery.AUDITED, f"{pinned.route.provider} still shows it"))
+    if asked:
+        logger.info("%s: asked once more about %d sent messages, %d confirmed", route.name, asked, sum(one.changed for one in done))
+    return tuple(done)
+
+
+def _delivered_lately(route: DeliveryRoute, ledger: Ledger) -> list[Reservation]:
+    """Newest first. Only of what the registry owes in that time: a whole ledger takes seconds to read."""
+    try:
+        registry = RegistryFile(route.registry).read()
+    except ConfigurationError as error:
+        logger.warning("%s: nothing is looked at once more: %s", route.name, error)
+        return []
+    now = ledger.now()
+    since = now - timedelta(days=route.policy.look_back_days)
+    slots = [one.slot for one in owed(registry, since=since, until=now)]
+    lately = [
+        held
+        for held in holdings_of(ledger.latest(slots)).latest.values()
+        if held.state is ReservationState.DELIVERED and held.changed_at >= since
+    ]
+    return sorted(lately, key=lambda held: (held.changed_at, held.slot), reverse=True)
