@@ -29,7 +29,8 @@ from resources.state import ledger_sql as sql
 from resources.state.columns import escape
 from resources.state.engine import in_doubt, reading, unreachable, writing
 from resources.state.errors import LeaseLost
-from resources.state.ledger_calls import Call, Calls
+from resources.state.ledger_calls import Calls
+from resources.state.ledger_steps import Call
 from resources.state.ledger_verify import accept_server, verify
 from resources.state.sessions import Sessions
 
@@ -62,7 +63,8 @@ class PostgresLedger:
                 current, slot=slot, pins=pins, key=key, now=now, not_before=not_before, not_after=not_after, approval=approval
             )
 
-        return self._calls.make(Call(what="the reservation", slot=slot, rule=rule))
+        by_clock = not_before is not None or not_after is not None
+        return self._calls.make(Call(what="the reservation", slot=slot, rule=rule, by_clock=by_clock))
 
     def grant(
         self,

@@ -79,7 +79,7 @@ WITH moved AS (
     INSERT INTO opsguard.ledger_rows (sequence, reservation, digest, "row")
     SELECT sequence, %(reservation)s, %(digest)s, %(row)s FROM moved
 )
-SELECT lease_expires_at FROM claimed
+SELECT lease_expires_at, clock_timestamp() FROM claimed
 """
 
 REOPEN: Final = """
@@ -100,7 +100,7 @@ WITH moved AS (
     INSERT INTO opsguard.ledger_rows (sequence, reservation, digest, "row")
     SELECT sequence, %(reservation)s, CASE WHEN EXISTS (SELECT FROM claimed) THEN %(digest)s END, %(row)s FROM moved
 )
-SELECT lease_expires_at FROM claimed
+SELECT lease_expires_at, clock_timestamp() FROM claimed
 """
 
 MOVE: Final = """
@@ -136,10 +136,39 @@ WITH writer AS MATERIALIZED (
            CASE WHEN EXISTS (SELECT FROM claimed) AND EXISTS (SELECT FROM projected) THEN %(digest)s END, %(row)s
     FROM moved
 )
-SELECT lease_ends_at FROM claimed
+SELECT lease_ends_at, clock_timestamp() FROM claimed
 """
 """A condition that no longer holds once the head has moved (the lease was renewed while this waited for the slot) leaves a row without
 digest, which the table refuses: the statement is undone as a whole."""
+
+_AS_SEEN: Final = "WHERE id = 1 AND sequence = %(sequence)s - 1 AND digest = %(previous)s"
+_AS_KNOWN: Final = (
+    _AS_SEEN
+    + """
+      AND server IN ('', %(server)s) AND %(server)s = 'HERE'
+      AND clock_timestamp() BETWEEN %(at)s - interval '0.1 s' AND %(at)s + interval '0.1 s'
+"""
+)
+_IS_FREE: Final = """
+      AND NOT EXISTS (
+          SELECT FROM opsguard.ledger_slots WHERE customer = %(customer)s AND period = %(period)s AND kind = %(kind)s
+      ) AND NOT EXISTS (SELECT FROM opsguard.ledger_rows WHERE reservation = %(reservation)s)
+"""
+_IS_OURS: Final = """
+      AND EXISTS (
+          SELECT FROM opsguard.ledger_slots AS slot JOIN opsguard.ledger_reservations AS held ON held.reservation = slot.reservation
+          WHERE slot.customer = %(customer)s AND slot.period = %(period)s AND slot.kind = %(kind)s
+            AND slot.reservation = %(reservation)s AND slot.attempt = %(attempt)s
+            AND slot.fence = %(known_fence)s AND slot.holder = %(known_holder)s AND held.row_sequence = %(known_row)s
+      )
+"""
+_OPEN_UNSEEN: Final = OPEN.replace(_AS_SEEN, _AS_KNOWN + _IS_FREE)
+_MOVE_UNSEEN: Final = MOVE.replace(_AS_SEEN, _AS_KNOWN + _IS_OURS)
+OPEN_UNSEEN: Final = _OPEN_UNSEEN.replace("'HERE'", _HERE)
+OPEN_UNSEEN_UNNAMED: Final = _OPEN_UNSEEN.replace("'HERE'", "''")
+MOVE_UNSEEN: Final = _MOVE_UNSEEN.replace("'HERE'", _HERE)
+MOVE_UNSEEN_UNNAMED: Final = _MOVE_UNSEEN.replace("'HERE'", "''")
+"""The same without a look before: see `ledger_known`."""
 
 RENEW: Final = """
 UPDATE opsguard.ledger_slots SET lease_expires_at = clock_timestamp() + %(seconds)s::float8 * interval '1 second'

@@ -12,7 +12,8 @@ from guards.delivery.pins import Pins
 from guards.delivery.refusal import LedgerCode, LedgerRefused
 from guards.delivery.reservation import ReservationState
 from guards.delivery.slot import Slot
-from resources.state.ledger_calls import Call, Calls
+from resources.state.ledger_calls import Calls
+from resources.state.ledger_steps import Call
 from resources.state.sessions import Sessions
 from tests.integration.state.children import SLOT
 
