@@ -13,6 +13,8 @@ from tests.need import unavailable
 Page: TypeAlias = Any
 PATIENCE_MS = 120_000
 """Bounds a hang. Pages take 2 to 4 s on idle cores, many times that on busy ones."""
+RUN_PATIENCE_MS = 300_000
+"""A launched run waits for the daemon, starts a process, and works: 20 s on idle cores; 150 s were seen on two cores with a load of 17."""
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (
     "--no-sandbox",
@@ -39,8 +41,8 @@ def browser_page(*more_flags: str) -> Iterator[Page]:
             browser.close()
 
 
-def seen(page: Page, text: str) -> None:
-    page.get_by_text(text).first.wait_for(timeout=PATIENCE_MS)
+def seen(page: Page, text: str, *, patience_ms: int = PATIENCE_MS) -> None:
+    page.get_by_text(text).first.wait_for(timeout=patience_ms)
 
 
 def picture(page: Page, name: str) -> None:

@@ -16,7 +16,7 @@ from opsguard_defs.dev import TROUBLED, everything
 from opsguard_defs.sandbox import Sandbox
 from opsguard_defs.sandbox.incident import waiting
 from opsguard_defs.services import Services, free_port
-from tests.browser.chromium import PATIENCE_MS, Page, browser_page, fill_in_the_name, picture, seen
+from tests.browser.chromium import PATIENCE_MS, RUN_PATIENCE_MS, Page, browser_page, fill_in_the_name, picture, seen
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -73,7 +73,7 @@ def test_an_analyst_finds_the_gap_decides_and_sees_the_checks_turn_green(dev: tu
     launch.click()
     page.wait_for_url("**/runs/**", timeout=PATIENCE_MS)
     try:
-        seen(page, "RUN_SUCCESS")
+        seen(page, "RUN_SUCCESS", patience_ms=RUN_PATIENCE_MS)
     except BaseException:
         picture(page, "failed")
         raise

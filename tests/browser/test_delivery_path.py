@@ -25,9 +25,9 @@ from opsguard_defs.sandbox import Sandbox
 from opsguard_defs.sandbox.customers import owe_messages
 from opsguard_defs.sandbox.places import customer_places
 from opsguard_defs.services import Services, free_port
-from tests.browser.chromium import PATIENCE_MS, Page, browser_page, fill_in_the_name, picture, seen
+from tests.browser.chromium import PATIENCE_MS, RUN_PATIENCE_MS, Page, browser_page, fill_in_the_name, picture, seen
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
 LINK = "Open the approval form, filled in"
 HOSTILE = "<img src=x onerror=alert(1)> [x](http://evil.example)"
@@ -94,7 +94,7 @@ def test_an_analyst_approves_messages_and_is_told_what_to_type_about_the_one_in_
     fill_in_the_name(page, WHO)
     launch.click()
     page.wait_for_url("**/runs/**", timeout=PATIENCE_MS)
-    seen(page, "RUN_FAILURE")  # one message is in doubt: no run that leaves one is green
+    seen(page, "RUN_FAILURE", patience_ms=RUN_PATIENCE_MS)  # one message is in doubt: no run that leaves one is green
     assert taken(sandbox) == (5, 1)
 
     # what came of it
