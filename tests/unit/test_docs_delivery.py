@@ -13,12 +13,13 @@ from guards.delivery.reservation import EDGES, ReservationState
 from guards.delivery.templates import VARIABLES
 from guards.delivery.verdict import DeliveryVerdict
 from opsguard_defs.settings import DeliveryWatch
+from resources.delivery.sent import Outcome
 from resources.ledger.legacy_format import _CLAIM_KEYS, _FENCE_KEYS, _ROW_KEYS
 
 pytestmark = pytest.mark.fast
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-LEDGER, DELIVERY = (DOCS / "ledger.md").read_text("utf-8"), (DOCS / "delivery.md").read_text("utf-8")
+LEDGER, DELIVERY, RUNBOOK = ((DOCS / f"{name}.md").read_text("utf-8") for name in ("ledger", "delivery", "runbook"))
 
 
 def rows(page: str, first: str) -> list[list[str]]:
@@ -94,3 +95,31 @@ def test_every_key_of_the_older_layout_is_described(key: str) -> None:
 
 def test_the_bounds_are_those_of_the_program() -> None:
     assert f"notes {LONGEST_NOTE} characters" in LEDGER
+
+
+def section(page: str, heading: str) -> str:
+    return page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+@pytest.mark.parametrize("verdict", [verdict for verdict in DeliveryVerdict if verdict.needs_person])
+def test_the_runbook_says_what_to_do_about_every_verdict_that_needs_a_person(verdict: DeliveryVerdict) -> None:
+    (row,) = rows(section(RUNBOOK, "A message needs a person"), verdict)
+    assert row[1]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_runbook_says_what_to_do_about_every_check_of_the_ledger(check: str) -> None:
+    (row,) = rows(section(RUNBOOK, "A check of the ledger failed"), check)
+    assert row[1]
+
+
+@pytest.mark.parametrize("code", LedgerCode)
+def test_the_runbook_leads_from_every_refusal_of_the_ledger_to_its_table(code: LedgerCode) -> None:
+    text = section(RUNBOOK, "The ledger refused")
+    assert f"`{code}`" in text
+    assert "(ledger.md#refusals)" in text
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_the_runbook_names_every_outcome_of_a_message(outcome: Outcome) -> None:
+    assert f"`{outcome}`" in section(RUNBOOK, "A message in doubt")
