@@ -6,27 +6,16 @@
 `due_slots` has one partition per day in the registry's default zone; a report writes those days whose slots have changed.
 """
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import dagster as dg
 
-from assets.config_fields import checked, config_fields
-from assets.delivery_days import FIRST_DAY, days_ahead, log_days
-from assets.delivery_report import make_report, plan_page
-from assets.failing import INCOMPLETE, failing_with_exit_code
+from assets.delivery_days import FIRST_DAY, days_ahead
 from assets.known_guards import DELIVERY, Names
-from assets.plan_page import DECISION_CHECK, decision_check, plan_metadata
-from assets.report_run import Tell, counted, forget_what_is_old
-from assets.site import Site
-from assets.state_resource import State
-from guards.delivery.policy import DeliveryPolicy
-from guards.delivery.registry import Registry
 from guards.delivery.registry_file import DEFAULT_ZONE
 from resources.delivery.registry import RegistryFile
 from resources.delivery.route import DeliveryRoute
 from resources.errors import OpsGuardError
-from resources.progress import watched
 
 DESCRIPTIONS: Final = {
     "registry": "Who is owed which messages, when and by which route: the file that people edit. Its digest is part of every plan.",
@@ -78,58 +67,3 @@ def outside_specs(route: DeliveryRoute) -> list[dg.AssetSpec]:
         spec(route, "due_slots", deps=("registry", "outbox"), kinds={"python"}, partitions_def=days),
         spec(route, "decision", deps=("plan",), kinds={"python"}),
     ]
-
-
-def observing_assets(route: DeliveryRoute, site: Site, *, tell: Tell) -> dg.AssetsDefinition:
-    """Registry and plan, from one look. Sends nothing. `tell` alerts people about gaps."""
-    names = delivery_names(route)
-
-    @dg.multi_asset(
-        name=names.named("observe"),
-        specs=[
-            spec(route, "registry", kinds={"yaml"}),
-            spec(route, "plan", deps=("due_slots", "ledger"), kinds={"python"}),
-        ],
-        check_specs=[
-            dg.AssetCheckSpec(
-                DECISION_CHECK,
-                asset=delivery_key(route, "plan"),
-                description="Nothing waits for a person: no gap, and no plan to approve. This is the page to decide on.",
-            )
-        ],
-        config_schema=config_fields(DeliveryPolicy, route.policy),
-        op_tags={"opsguard/guard": "delivery"},
-        pool=names.group,
-    )
-    def observe(context: dg.AssetExecutionContext, state: State) -> Iterator[Any]:
-        policy = checked(DeliveryPolicy, context.op_execution_context.op_config)
-        with state.open() as store, failing_with_exit_code(what=INCOMPLETE):
-            report = make_report(route, store, policy=policy, run_id=context.run.run_id, progress=watched())
-            context.log.info("plan %s: %s", report.plan.short, counted(report.plan.counts))
-            page = plan_page(report, route=route, site=site, state=store)
-            tell(page, store, context.run.run_id, context.log)
-            forget_what_is_old(store, state.retention_days, context.run.run_id, context.log)
-        log_days(context.op_execution_context, delivery_key(route, "due_slots"), report, ahead=days_ahead(route.policy))
-        registry = report.world.registry
-        yield dg.MaterializeResult(
-            delivery_key(route, "registry"),
-            metadata=_registry_metadata(registry),
-            data_version=dg.DataVersion(registry.digest),
-        )
-        yield dg.MaterializeResult(
-            delivery_key(route, "plan"), metadata=plan_metadata(page), data_version=dg.DataVersion(report.plan.digest)
-        )
-        yield decision_check(page, asset_key=delivery_key(route, "plan").path)
-
-    return observe
-
-
-def _registry_metadata(registry: Registry) -> dict[str, Any]:
-    customers = registry.customers.values()
-    return {
-        "registry_digest": registry.digest,
-        "zone": registry.zone,
-        "customers": len(registry.customers),
-        "customers_enabled": sum(customer.enabled for customer in customers),
-        "rules": sum(len(customer.rules) for customer in customers if customer.enabled),
-    }

@@ -1,20 +1,16 @@
 """The ledger of one delivery watch as an asset, and the six checks on it: from a fresh full verification, never from what a call returned."""
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import dagster as dg
 
-from assets.check_result import check_evaluation, check_result
-from assets.delivery import delivery_key, delivery_names, spec
-from assets.failing import INCOMPLETE, failing_with_exit_code
-from assets.state_resource import State
+from assets.check_result import check_evaluation
+from assets.delivery import delivery_key, spec
 from guards.delivery.reservation import ReservationState
 from guards.text import count_words, markdown_text
 from resources.delivery.examine import Examined, examine
-from resources.delivery.ledger import open_ledger
 from resources.delivery.route import DeliveryRoute
-from resources.ledger.interface import Health
+from resources.ledger.interface import Health, Ledger
 from resources.progress import watched
 from resources.state import StateStore
 
@@ -40,31 +36,19 @@ STATE_WORDS: Final = {
 _VOUCH_FOR_THE_HEAD: Final = frozenset({"chain_valid", "head_extends_last_published"})
 
 
-def ledger_asset(route: DeliveryRoute) -> dg.AssetsDefinition:
-    """Reads all of it. Publishes its head in the state store, so that a copy that was cut back is noticed by the next look."""
+def ledger_check_specs(route: DeliveryRoute) -> list[dg.AssetCheckSpec]:
     key = delivery_key(route, "ledger")
-
-    @dg.multi_asset(
-        name=delivery_names(route).named("examine_ledger"),
-        specs=[spec(route, "ledger", kinds={"postgres" if route.ledger == "postgres" else "file"})],
-        check_specs=[dg.AssetCheckSpec(name, asset=key, description=text) for name, text in CHECKS.items()],
-        op_tags={"opsguard/guard": "delivery"},
-    )
-    def ledger(context: dg.AssetExecutionContext, state: State) -> Iterator[Any]:
-        with state.open() as store, failing_with_exit_code(what=INCOMPLETE):
-            examined = examine_and_publish(route, store, run_id=context.run.run_id)
-        yield dg.MaterializeResult(key, metadata=ledger_metadata(examined.health))
-        for outcome in examined.outcomes:
-            yield check_result(outcome, key)
-
-    return ledger
+    return [dg.AssetCheckSpec(name, asset=key, description=text) for name, text in CHECKS.items()]
 
 
-def examine_and_publish(route: DeliveryRoute, store: StateStore, *, run_id: str) -> Examined:
+def ledger_spec(route: DeliveryRoute) -> dg.AssetSpec:
+    return spec(route, "ledger", kinds={"postgres" if route.ledger == "postgres" else "file"}, skippable=True)
+
+
+def examine_and_publish(store: StateStore, ledger: Ledger, *, run_id: str) -> Examined:
     """The head is published only where chain and last published head vouch for it: else the alarm would end with the next report."""
-    with open_ledger(route, store) as ledger:
-        name = ledger.health().store
-        examined = examine(ledger, published=store.published.last(name), progress=watched())
+    name = ledger.health().store
+    examined = examine(ledger, published=store.published.last(name), progress=watched())
     head = examined.verification.head
     if head.sequence and all(one.passed for one in examined.outcomes if one.name in _VOUCH_FOR_THE_HEAD):
         store.published.publish(name, head, run_id=run_id)

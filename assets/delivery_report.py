@@ -17,6 +17,7 @@ from guards.finding import Finding
 from guards.plan import Plan
 from resources.delivery.report import look
 from resources.delivery.route import DeliveryRoute
+from resources.ledger.interface import Ledger
 from resources.progress import Progress, silent
 from resources.state import StateStore
 from resources.state.plans import StoredPlan
@@ -30,13 +31,13 @@ class DeliveryReport:
 
 
 def make_report(
-    route: DeliveryRoute, state: StateStore, *, policy: DeliveryPolicy, run_id: str, progress: Progress = silent
+    route: DeliveryRoute, state: StateStore, ledger: Ledger, *, policy: DeliveryPolicy, run_id: str, progress: Progress = silent
 ) -> DeliveryReport:
     """Asks providers about what is in doubt, sends nothing, and writes only to the state store.
 
     Raises `ConfigurationError` for a registry that cannot be used, `Unreachable` and its kinds for a store that cannot be read.
     """
-    seen = look(route, state, policy=policy, progress=progress)
+    seen = look(route, state, ledger, policy=policy, progress=progress)
     stored = state.record_report(seen.plan, run_id=run_id, overrides=overrides_of(policy, route.policy))
     return DeliveryReport(world=seen.world, plan=seen.plan, stored=stored)
 

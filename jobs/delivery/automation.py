@@ -13,6 +13,7 @@ from assets.state_resource import State
 from guards.delivery.standing import covering
 from guards.refusal import Refused
 from guards.text import one_line
+from resources.delivery.ledger import open_ledger
 from resources.delivery.report import look
 from resources.delivery.route import DeliveryRoute
 from resources.delivery.standing import decide_by_standing
@@ -53,12 +54,13 @@ def standing_sensor(route: DeliveryRoute) -> dg.SensorDefinition:
                 if not live:
                     yield dg.SkipReason("no standing approval is live: `opsguard standing allow` gives one")
                     return
-                targets = look(route, store, policy=policy).plan.targets
-                slots = [target.slot for target in targets]
-                if not covering(live, slots, watch=route.name, now=store.now()):
-                    yield dg.SkipReason("nothing is due that a standing approval names")
-                    return
-                report = make_report(route, store, policy=policy, run_id=str(uuid.uuid4()))
+                with open_ledger(route, store) as ledger:
+                    targets = look(route, store, ledger, policy=policy).plan.targets
+                    slots = [target.slot for target in targets]
+                    if not covering(live, slots, watch=route.name, now=store.now()):
+                        yield dg.SkipReason("nothing is due that a standing approval names")
+                        return
+                    report = make_report(route, store, ledger, policy=policy, run_id=str(uuid.uuid4()))
                 decision = decide_by_standing(route, store, report.stored)
         except OpsGuardError as error:
             yield dg.SkipReason(f"nothing was decided: {one_line(str(error), limit=300)}")

@@ -2,8 +2,8 @@
 
 import dagster as dg
 
-from assets.delivery import delivery_names, observing_assets, outside_specs
-from assets.delivery_checks import ledger_asset
+from assets.delivery import delivery_names, outside_specs
+from assets.delivery_observing import observing_assets
 from assets.site import Site
 from jobs.alerts import tell_gaps
 from jobs.apply.approved_plans import approved_plans_sensor
@@ -23,7 +23,6 @@ def delivery_definitions(route: DeliveryRoute, site: Site, *, slack: SlackResour
         assets=[
             *outside_specs(route),
             observing_assets(route, site, tell=tell_gaps(names, site, slack=slack)),
-            ledger_asset(route),
             sent_asset(route, site),
         ],
         jobs=[report, send_job(route, site), recover_job(route), verify_job(route)],

@@ -1,6 +1,7 @@
 """The graph behind `sent`: authorise, then reserve, grant, call and settle each message in one op. Refused runs are green and send nothing."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -22,9 +23,11 @@ from jobs.apply.decision_log import decision_logged
 from jobs.apply.request import Request, flags_of, plan_of_watch
 from jobs.delivery.outcomes import in_doubt, outcomes_table, what_was_done
 from resources.delivery.apply import DeliveryApply
+from resources.delivery.ledger import open_ledger
 from resources.delivery.route import DeliveryRoute
 from resources.delivery.sent import Sent
 from resources.errors import Unproven
+from resources.ledger.interface import Ledger
 from resources.progress import watched
 from resources.state import StateStore
 
@@ -74,16 +77,24 @@ def send_op(route: DeliveryRoute, site: Site) -> dg.OpDefinition:
         description="Observes afresh, asks the gate, and for each target: reserve, grant, call the provider once, settle. No retries.",
     )
     def send_messages(context: dg.OpExecutionContext, request: dict[str, Any], state: State) -> Iterator[Any]:
-        with state.open() as store, failing_with_exit_code():
+        with state.open() as store, failing_with_exit_code(), ExitStack() as opened:
             apply = applying(context, store, Request(**request), route=route, site=site)
-            sent = apply if isinstance(apply, Refused) else apply.send()
+            refused = apply if isinstance(apply, Refused) else apply.precheck()
+            if isinstance(apply, Refused) or refused is not None:
+                decision_logged(context, names, refused=refused, digest=request["plan"])
+                return
+            ledger = opened.enter_context(open_ledger(route, store))
+            sent = apply.send(ledger)
             if isinstance(sent, Refused):
                 decision_logged(context, names, refused=sent, digest=request["plan"])
                 return
             receipts = [one for one in store.receipts(plan_digest=apply.plan.digest) if one.run_id == context.run_id]
             done = what_was_done(sent)
             decision_logged(context, names, digest=request["plan"], done=done, receipts=receipts)
-            failed = _look_again(context, store, route=route, site=site, done=done)
+            if in_doubt(sent):  # what this handle still holds ends with it, and what it could not write is read again
+                opened.close()
+                ledger = opened.enter_context(open_ledger(route, store))
+            failed = _look_again(context, store, ledger, route=route, site=site, done=done)
         if any(one.outcome.called for one in sent):
             yield dg.Output(None, "sent", metadata=_written(sent, receipts, base_url=site.base_url))
         with failing_with_exit_code():
@@ -122,12 +133,12 @@ def sent_asset(route: DeliveryRoute, site: Site) -> dg.AssetsDefinition:
 
 
 def _look_again(
-    context: dg.OpExecutionContext, store: StateStore, *, route: DeliveryRoute, site: Site, done: str
+    context: dg.OpExecutionContext, store: StateStore, ledger: Ledger, *, route: DeliveryRoute, site: Site, done: str
 ) -> list[CheckOutcome]:
     """Ledger, days and the plan's own check must stop saying what they said before. Returns the checks that failed."""
-    examined = examine_and_publish(route, store, run_id=context.run_id)
+    examined = examine_and_publish(store, ledger, run_id=context.run_id)
     log_ledger(context, route, examined)
-    report = make_report(route, store, policy=route.policy, run_id=context.run_id)
+    report = make_report(route, store, ledger, policy=route.policy, run_id=context.run_id)
     log_days(context, delivery_key(route, "due_slots"), report, ahead=days_ahead(route.policy))
     page = plan_page(report, route=route, site=site, state=store, done=done)
     context.log_event(decision_evaluation(page, asset_key=delivery_key(route, "plan").path))

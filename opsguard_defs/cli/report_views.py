@@ -79,6 +79,7 @@ def _look(
 ) -> tuple[tuple[Finding, ...], str]:
     from assets.delivery_report import by_day
     from opsguard_defs.settings.overrides import override_policy
+    from resources.delivery.ledger import open_ledger
     from resources.delivery.report import look
 
     policy = override_policy(watch.policy, overrides)
@@ -89,7 +90,8 @@ def _look(
                 raise ConfigurationError(f"--partition reaches {FARTHEST.days} days back and ahead")
             back, ahead = max(-away.days + 1, 0), max(away.days + 2, 0)
             policy = policy.model_copy(update={"look_back_days": back, "look_ahead_hours": 24 * ahead})
-        seen = look(watch.route(), store, policy=policy, at=at)
+        with open_ledger(watch.route(), store) as ledger:
+            seen = look(watch.route(), store, ledger, policy=policy, at=at)
     if day is None:
         return seen.plan.findings, ""
     zone = seen.world.registry.zone

@@ -16,7 +16,6 @@ from guards.delivery.world import DeliveryWorld
 from guards.gate import Authorization, Authorized, Flags, Fresh, Lease, gate, precheck
 from guards.plan import Plan, plan_scope_key
 from guards.refusal import RefusalCode, Refused
-from resources.delivery.ledger import open_ledger
 from resources.delivery.observe import Observer, scope_of
 from resources.delivery.plans import delivery_targets, restored
 from resources.delivery.recover import recover
@@ -77,14 +76,14 @@ class DeliveryApply:
             return Refused(RefusalCode.NOT_APPROVED, "auto_send is off for this watch now: a person approves each plan")
         return not_covered(self.route, self.state, self.stored)
 
-    def send(self) -> tuple[Sent, ...] | Refused:
+    def send(self, ledger: Ledger) -> tuple[Sent, ...] | Refused:
         """Every target, in the plan's order. Raises `Unreachable`, `ConfigurationError`, `LeaseLost`.
 
         Recovery comes first, so that what an earlier run of this plan left in the middle is doubt and not "busy".
         """
         if refused := self.precheck():
             return refused
-        with self._leased() as lease, open_ledger(self.route, self.state) as ledger:
+        with self._leased() as lease:
             if isinstance(lease, Refused):
                 return lease
             recover(self.route, self.state, ledger, self._providers, moved=self._pulse_of(lease))

@@ -62,7 +62,9 @@ def look_once_more(
         else:
             done.append(Recovered(held.slot, Recovery.AUDITED, f"{pinned.route.provider} still shows it"))
     if asked:
-        logger.info("%s: asked once more about %d sent messages, %d confirmed", route.name, asked, sum(one.changed for one in done))
+        logger.info(
+            "%s: asked once more about %d sent messages, %d confirmed", route.name, asked, sum(one.changed for one in done)
+        )
     return tuple(done)
 
 

@@ -7,9 +7,9 @@ from guards.delivery.planning import make_plan
 from guards.delivery.policy import DeliveryPolicy
 from guards.delivery.world import DeliveryWorld
 from guards.plan import Plan
-from resources.delivery.ledger import open_ledger
 from resources.delivery.observe import Observer, scope_of
 from resources.delivery.route import DeliveryRoute
+from resources.ledger.interface import Ledger
 from resources.progress import Progress, silent
 from resources.providers.chosen import open_providers
 from resources.state import StateStore
@@ -24,6 +24,7 @@ class Observed:
 def look(
     route: DeliveryRoute,
     state: StateStore,
+    ledger: Ledger,
     *,
     policy: DeliveryPolicy,
     at: datetime | None = None,
@@ -31,9 +32,7 @@ def look(
 ) -> Observed:
     """As of now; with `at` what would be due then, which is a plan without targets and is not to be recorded. Sends nothing: providers
     are only asked about messages in doubt."""
-    with open_ledger(route, state) as ledger:
-        world = Observer(route, state, ledger, policy=policy, progress=progress).world(
-            at=at, providers=open_providers(route.providers)
-        )
-        plan = make_plan(world, scope=scope_of(route, ledger, world.registry), policy=policy)
-    return Observed(world, plan)
+    world = Observer(route, state, ledger, policy=policy, progress=progress).world(
+        at=at, providers=open_providers(route.providers)
+    )
+    return Observed(world, make_plan(world, scope=scope_of(route, ledger, world.registry), policy=policy))

@@ -10,8 +10,9 @@ import pytest
 
 from guards.delivery.slot import parse_slot
 from opsguard_defs.assembly import definitions, state_of
-from resources.delivery.ledger import open_ledger
+from resources.delivery.ledger import ledger_mark, open_ledger
 from resources.delivery.observe import current_pins
+from resources.ledger.file.opening import open_core
 from resources.state import StateStore
 from tests.integration.delivery.dagster_world import Installed, installed
 
@@ -28,10 +29,10 @@ def automatic(state_store: StateStore, database_url: str, tmp_path: Path) -> Ite
         yield one
 
 
-def tick(world: Installed, sensor: str) -> Any:
+def tick(world: Installed, sensor: str, cursor: str | None = None) -> Any:
     found = definitions(world.settings).get_repository_def().get_sensor_def(f"delivery_{world.name}_{sensor}")
     with dg.DagsterInstance.ephemeral() as instance:
-        context = dg.build_sensor_context(instance=instance, resources={"state": state_of(world.settings)})
+        context = dg.build_sensor_context(instance=instance, cursor=cursor, resources={"state": state_of(world.settings)})
         return found.evaluate_tick(context)
 
 
@@ -147,11 +148,105 @@ def test_what_a_dead_run_left_in_the_middle_becomes_doubt_and_is_never_sent_by_i
     assert (again.run_key or "").startswith("doubt:"), "a provider may show it later: asked once an hour"
 
 
-def test_with_nothing_open_nothing_is_recovered(manual: Installed) -> None:
-    manual.body()
-    assert "none is in doubt" in (tick(manual, "expire").skip_message or "")
-    manual.send()
-    assert "none is in doubt" in (tick(manual, "expire").skip_message or "")
+@pytest.fixture(params=["file", "postgres"])
+def either(state_store: StateStore, database_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Installed]:
+    with installed(tmp_path / "home", database_url, state_store, f'ledger = "{request.param}"') as one:
+        yield one
+
+
+def test_with_nothing_open_nothing_is_recovered(either: Installed) -> None:
+    either.body()
+    assert "none is in doubt" in (tick(either, "expire").skip_message or "")
+
+
+def test_what_was_sent_is_looked_at_once_more_by_one_run_and_then_it_is_quiet(either: Installed) -> None:
+    either.body()
+    either.send()
+
+    first = tick(either, "expire")
+    (request,) = first.run_requests
+    assert (request.run_key or "").startswith("once-more:")
+    assert not tick(either, "expire", first.cursor).run_requests, "asked for once, whether or not the run has begun"
+    assert either.launch("recover", {}).success
+
+    ledger = either.latest("ledger")
+    assert ledger is not None
+    assert (ledger.metadata["state_sent_audited"].value, ledger.metadata["state_delivered"].value) == (1, 0)
+    assert not tick(either, "expire", first.cursor).run_requests
+    assert either.verdicts()[either.slot()] == "sent"
+    assert len(either.left()) == 1
+
+
+class Openings(list[Path]):
+    """Of file ledgers, each of which verifies everything."""
+
+
+@pytest.fixture
+def openings(monkeypatch: pytest.MonkeyPatch) -> Openings:
+    seen = Openings()
+
+    def counted(root: Path, **more: Any) -> Any:
+        seen.append(root)
+        return open_core(root, **more)
+
+    monkeypatch.setattr("resources.ledger.file.store.open_core", counted)
+    return seen
+
+
+@pytest.fixture
+def filed(state_store: StateStore, database_url: str, tmp_path: Path) -> Iterator[Installed]:
+    with installed(tmp_path / "home", database_url, state_store) as one:
+        yield one
+
+
+def test_a_run_opens_the_file_ledger_once(filed: Installed, openings: Openings) -> None:
+    """With 100,000 rows each opening took 5 s: a report every ten minutes had two, a send run three."""
+    filed.body()
+    counts = {}
+    for job in ("report", "verify", "recover"):
+        openings.clear()
+        assert filed.launch(job, {}).success
+        counts[job] = len(openings)
+    digest = filed.report().stored.digest
+    filed.approve(digest)
+    openings.clear()
+    assert filed.launch("send", {"approved_plan": digest, "dry_run": False, "auto_remediate": True}).success
+
+    assert {**counts, "send": len(openings)} == {"report": 1, "verify": 1, "recover": 1, "send": 1}
+    assert len(filed.left()) == 1
+
+
+def test_a_tick_opens_the_file_ledger_only_after_somebody_wrote_to_it(filed: Installed, openings: Openings) -> None:
+    filed.body()
+    filed.report()
+    openings.clear()
+    first = tick(filed, "expire")
+    assert len(openings) == 1
+    second = tick(filed, "expire", first.cursor)
+    assert len(openings) == 1
+    assert second.skip_message == first.skip_message
+    filed.send()
+    openings.clear()
+    assert tick(filed, "expire", second.cursor).run_requests
+    assert len(openings) == 1
+    assert len(tick(filed, "expire", "what an older version left").run_requests) == 1
+
+
+def test_a_process_that_dies_while_it_sends_is_noticed_although_no_file_changes(filed: Installed) -> None:
+    filed.body()
+    route, slot = filed.watch.route(), parse_slot(filed.slot())
+    with open_ledger(route, filed.store) as ledger:
+        pins = current_pins(route, filed.store, ledger, slot)
+        assert pins is not None
+        held = ledger.reserve(slot, pins, key="dying-run")
+        ledger.grant(held.reservation_id, holder="dying-run")  # type: ignore[union-attr]
+        alive = tick(filed, "expire")
+        assert not alive.run_requests
+        mark = ledger_mark(route)
+
+    assert ledger_mark(route) == mark
+    (request,) = tick(filed, "expire", alive.cursor).run_requests
+    assert (request.run_key or "").startswith("stale:")
 
 
 def _tomorrow(world: Installed) -> dict[str, str]:

@@ -106,7 +106,8 @@ class Watch:
     # The product
 
     def report(self, *, at: datetime | None = None) -> Observed:
-        return look(self.route, self.state, policy=self.route.policy, at=at)
+        with open_ledger(self.route, self.state) as ledger:
+            return look(self.route, self.state, ledger, policy=self.route.policy, at=at)
 
     def verdicts(self, *, at: datetime | None = None) -> dict[str, str]:
         return {finding.subject: finding.verdict.value for finding in self.report(at=at).plan.findings}
@@ -147,7 +148,8 @@ class Watch:
             watcher=watcher,
             providers=providers,
         )
-        sent = apply.send()
+        with open_ledger(self.route, self.state) as ledger:
+            sent = apply.send(ledger)
         return sent if isinstance(sent, Refused) else {one.name: one for one in sent}
 
     def send(self, **more: object) -> dict[str, Sent]:
