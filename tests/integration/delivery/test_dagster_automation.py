@@ -12,6 +12,7 @@ from guards.delivery.slot import parse_slot
 from opsguard_defs.assembly import definitions, state_of
 from resources.delivery.ledger import ledger_mark, open_ledger
 from resources.delivery.observe import current_pins
+from resources.errors import ConfigurationError
 from resources.ledger.file.opening import open_core
 from resources.state import StateStore
 from tests.integration.delivery.dagster_world import Installed, installed
@@ -214,6 +215,42 @@ def test_a_run_opens_the_file_ledger_once(filed: Installed, openings: Openings) 
 
     assert {**counts, "send": len(openings)} == {"report": 1, "verify": 1, "recover": 1, "send": 1}
     assert len(filed.left()) == 1
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        (("ledger",), {"ledger": 6}),
+        (("plan",), {"plan": 1}),
+        (("registry",), {"registry": 0}),
+        (("registry", "ledger", "plan"), {"ledger": 6, "plan": 1, "registry": 0}),
+    ],
+)
+def test_each_asset_of_a_report_can_be_materialised_alone(
+    filed: Installed, wanted: tuple[str, ...], told: dict[str, int]
+) -> None:
+    """By hand from the graph: nothing else is touched, and each brings its own checks."""
+    filed.body()
+    keys = [dg.AssetKey(["delivery", filed.name, thing]) for thing in wanted]
+    repository = definitions(filed.settings).get_repository_def()
+    with dg.DagsterInstance.ephemeral() as instance:
+        job = repository.get_implicit_global_asset_job_def().get_subset(asset_selection=set(keys))
+        result = job.execute_in_process(instance=instance)
+    assert result.success
+    made = [one.asset_key.path[-1] for one in result.get_asset_materialization_events() if one.asset_key]
+    checks = [one.asset_key.path[-1] for one in result.get_asset_check_evaluations()]
+
+    assert {name: checks.count(name) for name in sorted(set(made) - {"due_slots"})} == told
+    assert filed.left() == []
+
+
+def test_a_registry_that_cannot_be_read_leaves_the_word_on_the_ledger(filed: Installed) -> None:
+    (filed.home / "customers.yaml").write_text("version: 2\n")
+
+    with pytest.raises(ConfigurationError, match="not usable"):
+        filed.report()
+
+    assert filed.check("ledger", "chain_valid") is True
 
 
 def test_a_tick_opens_the_file_ledger_only_after_somebody_wrote_to_it(filed: Installed, openings: Openings) -> None:
