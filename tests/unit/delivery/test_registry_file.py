@@ -175,6 +175,7 @@ def test_a_catch_up_is_a_word_or_a_length(written: str, expected: object) -> Non
             "not_after 11:00 must be later than not_before 12:00",
         ),
         ('reminder: {not_before: "11:00", not_after: "12:00"}', "reminder: the key template is missing"),
+        ('reminder: {not_before: "25:00", not_after: "12:00", template: a-v1}', "reminder: not_before"),
         ('reminder: {not_before: "11:00", not_after: "12:00", template: a-v1, catch_up: none}', "reminder: unknown key catch_up"),
         ("enabled: yes", "line 7, column 14: customer acme-1: enabled must be true or false"),
         ("enabled: 'true'", "enabled must be true or false"),
