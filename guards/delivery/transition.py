@@ -43,8 +43,13 @@ def reserve(
     not_before: datetime | None = None,
     not_after: datetime | None = None,
     approval: Approval | None = None,
+    doubt_before: datetime | None = None,
 ) -> Ruling:
-    """A free slot is claimed. One that is taken with equal pins is answered with what is stored, whatever its state."""
+    """A free slot is claimed. One that is taken with equal pins is answered with what is stored, whatever its state.
+
+    `doubt_before`: when a person accepted an older copy of the store. What was due before then may have been sent from the newer one, and
+    opens as `unknown`.
+    """
     if not is_holder(key):
         return _refuse(LedgerCode.INVALID, "a request key is 1 to 128 of letters, digits and ._:@-")
     if approval is not None and not approval.is_given:
@@ -58,16 +63,19 @@ def reserve(
         )
     if (not_before is not None and now < not_before) or (not_after is not None and now >= not_after):
         return _refuse(LedgerCode.OUTSIDE_WINDOW, f"{slot.key} is not due at {now:%Y-%m-%d %H:%M:%S} UTC")
+    in_doubt = not_before is not None and doubt_before is not None and not_before < doubt_before
     opened = Entry(
         event=Event.OPENED,
         slot=slot,
         attempt=1,
-        state=ReservationState.PREPARED,
+        state=ReservationState.UNKNOWN if in_doubt else ReservationState.PREPARED,
         fence=0,
         holder="",
         pins_digest=pins.digest,
         pins=pins,
         key=key,
+        reason=Reason.MIGRATED if in_doubt else None,
+        note=f"it was due before a copy of the ledger was accepted ({doubt_before:%Y-%m-%d %H:%M:%S} UTC)" if in_doubt else "",
         approval=approval.as_json() if approval else {},
     )
     return Ruling((opened,))
@@ -82,8 +90,15 @@ def not_latest(current: Reservation, reservation_id: str) -> Ruling | None:
     )
 
 
-def grant(current: Reservation | None, *, holder: str, authority: Mapping[str, str] | None = None) -> Ruling:
-    """`prepared` to `sending`: whoever is told so holds the only right to call the provider."""
+def grant(
+    current: Reservation | None,
+    *,
+    holder: str,
+    authority: Mapping[str, str] | None = None,
+    now: datetime | None = None,
+    not_after: datetime | None = None,
+) -> Ruling:
+    """`prepared` to `sending`: whoever is told so holds the only right to call the provider. Not from `not_after` on."""
     if current is None:
         return _NOT_FOUND
     if not is_holder(holder):
@@ -95,6 +110,10 @@ def grant(current: Reservation | None, *, holder: str, authority: Mapping[str, s
         return _illegal(current, "be granted")
     if current.is_contradicted:
         return _refuse(LedgerCode.RECEIPT_CONFLICT, f"late evidence says that {current.slot.key} was sent: it is not sent again")
+    if now is not None and not_after is not None and now >= not_after:
+        return _refuse(
+            LedgerCode.OUTSIDE_WINDOW, f"{current.slot.key} is no longer due at {now:%Y-%m-%d %H:%M:%S} UTC: it was not granted"
+        )
     if current.pins.authority and dict(current.pins.authority) != dict(authority or {}):
         given_up = _move(current, ReservationState.ABANDONED, reason=Reason.AUTHORITY)
         return Ruling(

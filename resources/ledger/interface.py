@@ -115,8 +115,9 @@ class Ledger(Protocol):
         ttl_seconds: int = LEASE_SECONDS,
         authorization: Authorization | None = None,
         authority: Mapping[str, str] | None = None,
+        not_after: datetime | None = None,
     ) -> Grant | LedgerRefused:
-        """The right to one call. With an `authorization` its holder holds it, else `holder`. How long it lives is the store's:
+        """The right to one call, not from `not_after` on by the store's clock. With an `authorization` its holder holds it, else `holder`. How long it lives is the store's:
         PostgreSQL's ends after `ttl_seconds`, or with the authorization's lease; the file store's ends with the process."""
         ...
 

@@ -90,10 +90,14 @@ class MemoryLedger:
         ttl_seconds: int = LEASE_SECONDS,
         authorization: Authorization | None = None,
         authority: Mapping[str, str] | None = None,
+        not_after: datetime | None = None,
     ) -> Grant | LedgerRefused:
         by = authorization.holder if authorization is not None else holder
         with self._kept.lock:
-            answer = self._on(reservation_id, lambda current: transition.grant(current, holder=by, authority=authority))
+            answer = self._on(
+                reservation_id,
+                lambda current: transition.grant(current, holder=by, authority=authority, now=self.now(), not_after=not_after),
+            )
             if isinstance(answer, LedgerRefused):
                 return answer
             until = self.now() + timedelta(seconds=ttl_seconds)

@@ -74,6 +74,7 @@ class PostgresLedger:
         ttl_seconds: int = LEASE_SECONDS,
         authorization: Authorization | None = None,
         authority: Mapping[str, str] | None = None,
+        not_after: datetime | None = None,
     ) -> Grant | LedgerRefused:
         """With an `authorization` for as long as its lease on the scope lives (`LeaseLost` when that has ended); else `ttl_seconds`."""
         by = authorization.holder if authorization is not None else holder
@@ -81,7 +82,8 @@ class PostgresLedger:
             Call(
                 what="the grant",
                 reservation=reservation_id,
-                rule=lambda current, _: transition.grant(current, holder=by, authority=authority),
+                rule=lambda current, now: transition.grant(current, holder=by, authority=authority, now=now, not_after=not_after),
+                by_clock=not_after is not None,
                 lease_seconds=ttl_seconds,
                 authorization=authorization,
             )

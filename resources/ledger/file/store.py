@@ -105,13 +105,14 @@ class FileLedger:
         ttl_seconds: int = LEASE_SECONDS,
         authorization: Authorization | None = None,
         authority: Mapping[str, str] | None = None,
+        not_after: datetime | None = None,
     ) -> Grant | LedgerRefused:
         """`ttl_seconds` is not used: the lease ends with the process."""
         by = require_authentic(authorization, scope=authorization.scope).holder if authorization is not None else holder
         with self._core.locked():
             after = self._mover.of_reservation(
                 reservation_id,
-                lambda current: transition.grant(current, holder=by, authority=authority),
+                lambda current: transition.grant(current, holder=by, authority=authority, now=self.now(), not_after=not_after),
                 may_lead_to_a_call=True,
             )
         if isinstance(after, LedgerRefused):

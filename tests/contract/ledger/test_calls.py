@@ -70,6 +70,14 @@ def test_a_window_is_judged_by_the_stores_clock_and_is_half_open(world, ledger):
     assert told(ledger.reserve(feed(), PINS, key="k", not_before=now, not_after=now + timedelta(hours=1))).state is S.PREPARED
 
 
+def test_nobody_is_granted_a_call_whose_window_has_closed(world, ledger):
+    held = reserved(ledger)
+    before = world.content()
+    assert code(ledger.grant(held.reservation_id, holder="run-1", not_after=ledger.now())) is C.OUTSIDE_WINDOW
+    assert world.content() == before
+    assert isinstance(ledger.grant(held.reservation_id, holder="run-1", not_after=ledger.now() + timedelta(hours=1)), Grant)
+
+
 def test_only_one_of_two_handles_is_granted(world, ledger):
     other = world.open()
     grant = granted(ledger)

@@ -78,6 +78,42 @@ def test_a_slot_opens_within_its_window_only(before, after, refused):
         assert code(ruling) is LedgerCode.OUTSIDE_WINDOW
 
 
+@pytest.mark.parametrize(
+    ("before", "doubt", "opened"),
+    [(-2, -1, S.UNKNOWN), (-2, -2, S.PREPARED), (-1, -2, S.PREPARED), (None, -1, S.PREPARED), (-2, None, S.PREPARED)],
+)
+def test_what_was_due_before_a_copy_was_accepted_opens_in_doubt(before, doubt, opened):
+    """A backup of Monday was accepted on Wednesday: Tuesday's letters had gone out from the store that was lost."""
+    ruling = transition.reserve(
+        None,
+        slot=WEEKLY,
+        pins=PINS,
+        key="run-1",
+        now=NOW,
+        not_before=None if before is None else NOW + timedelta(minutes=before),
+        doubt_before=None if doubt is None else NOW + timedelta(minutes=doubt),
+    )
+    held = carried_out(None, ruling)
+    assert held.state is opened
+    assert (held.reason is Reason.MIGRATED, "accepted" in held.note) == (opened is S.UNKNOWN, opened is S.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("now", "after", "refused"), [(0, 0, True), (1, 0, True), (0, 1, False), (None, 0, False), (0, None, False)]
+)
+def test_nobody_is_granted_a_call_whose_window_has_closed(now, after, refused):
+    """A run of 500 messages reached its last one an hour after that one's window had closed."""
+    ruling = transition.grant(
+        prepared(),
+        holder="run-1",
+        now=None if now is None else NOW + timedelta(minutes=now),
+        not_after=None if after is None else NOW + timedelta(minutes=after),
+    )
+    assert (ruling.refused is not None) == refused
+    if refused:
+        assert (code(ruling), ruling.entries) == (LedgerCode.OUTSIDE_WINDOW, ())
+
+
 @pytest.mark.parametrize("key", ["", "a b", "x" * 129, "run\n1", "-run", "a\0"])
 def test_free_text_as_key_or_holder_is_invalid(key):
     assert code(transition.reserve(None, slot=FEED, pins=PINS, key=key, now=NOW)) is LedgerCode.INVALID
