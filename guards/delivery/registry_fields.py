@@ -34,16 +34,16 @@ class _Address:
     words: str
 
 
+_ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL: Final = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_MAIL_ADDRESS: Final = re.compile(rf"(?=[^@]{{1,64}}@[^@]{{1,190}}\Z)(?!.*=\?){_ATOM}(\.{_ATOM})*@{_LABEL}(\.{_LABEL})*")
+"""RFC 5321's Dot-string and domain. `=?` would be read as an encoded word by some who show the header."""
 _NAME_FORM: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _NAME_WORDS: Final = "1 to 64 of a-z, 0-9, dash and underscore, beginning with a letter or digit"
 ADDRESSES: Final = {
     Provider.SLACK: _Address("channel", re.compile(r"[CDG][A-Z0-9]{5,20}"), "a channel's id such as C0123456, not its name"),
     Provider.WEBHOOK: _Address("webhook", _NAME_FORM, f"the name of a webhook in the settings: {_NAME_WORDS}"),
-    Provider.SMTP: _Address(
-        "to",
-        re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,188}[A-Za-z0-9])?"),
-        "one plain mail address: name@example.com",
-    ),
+    Provider.SMTP: _Address("to", _MAIL_ADDRESS, "one plain mail address: name@example.com"),
     Provider.FILE: _Address("directory", _NAME_FORM, f"a directory's name below file_provider_dir: {_NAME_WORDS}"),
 }
 """Which key of a route says where, per provider."""

@@ -90,7 +90,7 @@ class SmtpEndpoint:
             raise ValueError("smtp port is 1 to 65535, or 0 for the usual one")
         if not is_address(Provider.SMTP, self.sender):
             raise ValueError("smtp sender is one plain mail address: name@example.com")
-        if self.message_id_domain and not _HOST.fullmatch(self.message_id_domain):
+        if self.message_id_domain and not is_address(Provider.SMTP, f"id@{self.message_id_domain}"):
             raise ValueError("smtp message_id_domain is a domain name")
         if self.tls == "none" and not (self.allow_cleartext or self.host in _LOOPBACK):
             raise ValueError(

@@ -14,9 +14,6 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.headerregistry import Address
-from email.message import EmailMessage
-from email.policy import SMTP as SMTP_POLICY
 from email.utils import format_datetime
 from typing import Final
 
@@ -41,7 +38,11 @@ from resources.providers.settings import SmtpEndpoint, is_address
 KEY_HEADER: Final = "X-OpsGuard-Reservation"
 """Some services put a Message-ID of their own in place of ours; this header stays."""
 _ENHANCED: Final = re.compile(rb"[245]\.[0-9]{1,3}\.[0-9]{1,3}(?= |$)")
-_LONGEST_LINE: Final = 76
+_BYTES_PER_WORD: Final = 45
+"""Of UTF-8 in one encoded word: 60 characters of base64 and 12 around them stay below the 75 of RFC 2047."""
+_PLAIN: Final = re.compile(r"[ -~]{1,120}")
+_HEADER_LINE: Final = re.compile(rb"([A-Za-z-]{1,40}): [ -~]{1,900}")
+_FOLDED_LINE: Final = re.compile(rb" [!-~][ -~]{0,120}")
 _MOST_KEPT: Final = 160
 _TRY_LATER: Final = 421
 _BYE: Final = 221
@@ -84,18 +85,52 @@ def message_id(endpoint: SmtpEndpoint, key: str) -> str:
     return f"<{key}@{endpoint.domain}>"
 
 
-def mail(endpoint: SmtpEndpoint, message: Message, key: str) -> EmailMessage:
-    """Text in base64: no line of it is too long, holds a bare CR or begins with a dot, whatever the body is."""
-    made = EmailMessage(policy=SMTP_POLICY)
-    made["From"] = Address(addr_spec=endpoint.sender)
-    made["To"] = Address(addr_spec=message.destination)
-    made["Subject"] = message.subject or f"Message {key[:8]}"
-    made["Date"] = format_datetime(datetime.now(UTC))
-    made["Message-ID"] = message_id(endpoint, key)
-    made["Auto-Submitted"] = "auto-generated"
-    made[KEY_HEADER] = key
-    made.set_content(message.body, charset="utf-8", cte="base64")
+def mail(endpoint: SmtpEndpoint, message: Message, key: str) -> bytes:
+    """CRLF at every line's end. Text in base64: no line of it is too long, holds a bare CR or begins with a dot, whatever the body is.
+
+    The headers are spelt here: the standard library's `EmailMessage` decodes an encoded word in what it is given (`=?utf-8?q?=0D=0A?=`)
+    and writes the line ends that were hidden in it. Raises `_Refused` for a mail that would not have exactly these headers.
+    """
+    headers = {
+        "From": endpoint.sender,
+        "To": message.destination,
+        "Subject": _spelt(message.subject or f"Message {key[:8]}"),
+        "Date": format_datetime(datetime.now(UTC)),
+        "Message-ID": message_id(endpoint, key),
+        "Auto-Submitted": "auto-generated",
+        KEY_HEADER: key,
+        "MIME-Version": "1.0",
+        "Content-Type": 'text/plain; charset="utf-8"',
+        "Content-Transfer-Encoding": "base64",
+    }
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode("ascii")
+    text = b"".join(line + b"\r\n" for line in message.body.encode().splitlines())
+    made = head + b"\r\n" + base64.encodebytes(text).replace(b"\n", b"\r\n")
+    if _names(made) != [name.encode() for name in headers]:
+        raise _Refused("invalid_mail", "it would have gone out with other headers than its own: nothing was contacted")
     return made
+
+
+def _spelt(subject: str) -> str:
+    """As it is, or (also when it looks like an encoded word itself) in encoded words of RFC 2047, cut between characters."""
+    if _PLAIN.fullmatch(subject) and "=?" not in subject and subject == subject.strip():
+        return subject
+    words, word = [], b""
+    for letter in subject:
+        if len(word + letter.encode()) > _BYTES_PER_WORD:
+            words.append(word)
+            word = b""
+        word += letter.encode()
+    return "\r\n ".join(f"=?utf-8?B?{base64.b64encode(word).decode()}?=" for word in [*words, word])
+
+
+def _names(made: bytes) -> list[bytes]:
+    """Of the headers, as any reader finds them; empty when a line is none of ours."""
+    lines = re.split(rb"\r\n|\r|\n", made.partition(b"\r\n\r\n")[0])
+    matched = [_HEADER_LINE.fullmatch(line) for line in lines]
+    if any(found is None and not _FOLDED_LINE.fullmatch(line) for found, line in zip(matched, lines, strict=True)):
+        return []
+    return [found[1] for found in matched if found is not None]
 
 
 class _Refused(Exception):
@@ -129,8 +164,8 @@ class _Call:
         self._connection: socket.socket | None = None
 
     def deliver(self, message: Message, key: str) -> Answer:
-        content = _on_the_wire(mail(self._endpoint, message, key))
         try:
+            content = mail(self._endpoint, message, key)
             session = self._entered()
             self._step("MAIL", *session.mail(self._endpoint.sender))
             self._step("RCPT", *session.rcpt(message.destination))
@@ -242,13 +277,6 @@ class _Call:
         if self._connection is not None:
             with contextlib.suppress(OSError):
                 self._connection.close()
-
-
-def _on_the_wire(made: EmailMessage) -> bytes:
-    """CRLF, dots doubled, without the line that ends it."""
-    content = made.as_bytes(policy=SMTP_POLICY.clone(max_line_length=_LONGEST_LINE))
-    stuffed = re.sub(rb"(?m)^\.", b"..", content)
-    return stuffed if stuffed.endswith(b"\r\n") else stuffed + b"\r\n"
 
 
 def _has_spoken(session: _Session) -> bool:

@@ -179,3 +179,47 @@ def test_the_mail_is_addressed_by_the_envelope_and_carries_the_key_twice() -> No
         assert mail["X-OpsGuard-Reservation"] == KEY
         assert (mail["Subject"], mail["To"], mail["From"]) == ("Morning", "kim@acme.example", "ops@guard.example")
         assert mail["Auto-Submitted"] == "auto-generated"
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "=?utf-8?q?Hi=0D=0ABcc=3A_victim=40evil.example=0D=0AX-Evil=3A_1=0D=0A=0D=0ANot_what_was_approved?=",
+        "=?utf-8?q?Hi=0ABcc=3A_victim=40evil.example?=",
+        "Hi =?utf-8?b?DQpCY2M6IHZpY3RpbUBldmlsLmV4YW1wbGU=?= there",
+        "Total =?utf-8?q?approved=3F_No=2C_pay_9000?=",
+        "=?",
+        "plain",
+        "한" * 120,
+        "\N{GRINNING FACE}" * 120,
+        "x" * 200,
+    ],
+)
+def test_a_subject_arrives_as_it_was_approved_and_adds_no_header(subject: str) -> None:
+    """A heading that was an encoded word became a Bcc, a blank line and another text than the one that was approved."""
+    with lying_smtp() as server:
+        made = made_for(server)
+        answer = made.provider.send(Message("kim@acme.example", BODY, subject=subject), key=KEY)
+        assert isinstance(answer, Accepted), answer
+        (mail,) = server.mails
+    assert str(mail["Subject"]) == subject
+    usual = ["From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "X-OpsGuard-Reservation", "MIME-Version"]
+    assert mail.keys() == [*usual, "Content-Type", "Content-Transfer-Encoding"]
+    assert mail.get_content().replace("\r\n", "\n") == BODY
+
+
+@pytest.mark.parametrize("name", ["sender", "destination"])
+@pytest.mark.parametrize(
+    "address", ["a..b@x.example", ".a@x.example", "a.@x.example", "a@b..c", "a@-b.c", "=?utf-8?q?a?=@x.example"]
+)
+def test_an_address_that_no_mail_can_carry_is_refused_before_anybody_is_contacted(name: str, address: str) -> None:
+    """The registry took them, and the provider raised: a message that was never sent was left in doubt."""
+    with lying_smtp() as server:
+        if name == "sender":
+            with pytest.raises(ValueError, match="sender"):
+                SmtpEndpoint("127.0.0.1", address, tls="none", port=server.port)
+        else:
+            answer = made_for(server).provider.send(Message(address, BODY), key=KEY)
+            assert isinstance(answer, Rejected)
+            assert answer.code == "invalid_destination"
+        assert server.commands == []
