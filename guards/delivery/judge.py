@@ -17,6 +17,7 @@ from guards.delivery.pins import Pins
 from guards.delivery.policy import DeliveryPolicy
 from guards.delivery.schedule import Owed
 from guards.delivery.slot import Kind, Slot
+from guards.delivery.standing import covers
 from guards.delivery.taken import Ruling, by_ledger, resumed
 from guards.delivery.verdict import DeliveryVerdict
 from guards.delivery.world import DeliveryWorld, rule_name
@@ -182,9 +183,7 @@ def _facts(world: DeliveryWorld, slot: Slot, owed: Owed | None, ruling: Ruling) 
             "since": held.changed_at.isoformat(),
         }
     if ruling.verdict is DeliveryVerdict.DUE:
-        facts["standing_approval"] = any(
-            one.watch == world.watch and one.is_live(world.now) and one.names(slot) for one in world.standing
-        )
+        facts["standing_approval"] = covers(world.standing, [slot], watch=world.watch, now=world.now, declined=world.declined)
     return facts
 
 

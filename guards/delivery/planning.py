@@ -25,6 +25,7 @@ from guards.delivery.taken import Ruling
 from guards.delivery.world import DeliveryWorld
 from guards.plan import Plan
 from guards.requirement import Requirement
+from guards.text import one_line
 
 GUARD: Final = "delivery"
 ACTION: Final = "send"
@@ -135,12 +136,14 @@ def _choose(
 ) -> tuple[list[Judged], tuple[DeliveryTarget, ...]]:
     """The judged with what the plan leaves out said in their notes, and the targets."""
     candidates = [one for one in judged if one.ruling.pins is not None]
-    needed = set(uncovered(world.standing, [one.slot for one in candidates], watch=world.watch, now=world.now))
+    needed = set(
+        uncovered(world.standing, [one.slot for one in candidates], watch=world.watch, now=world.now, declined=world.declined)
+    )
     left_out: dict[Slot, str] = {}
     targets: list[DeliveryTarget] = []
     for one in candidates:
         if policy.only_standing and one.slot in needed:
-            left_out[one.slot] = "Not planned: no live standing approval names this customer and kind (only_standing)."
+            left_out[one.slot] = _why_not_standing(one.slot, world)
         elif len(targets) == policy.max_messages_per_run:
             left_out[one.slot] = (
                 f"Not in this plan, which holds {policy.max_messages_per_run:,} messages: it is planned after them."
@@ -154,6 +157,13 @@ def _choose(
         for one in judged
     ]
     return settled, tuple(targets)
+
+
+def _why_not_standing(slot: Slot, world: DeliveryWorld) -> str:
+    if slot in world.declined:
+        by = one_line(world.declined[slot], limit=80)
+        return f"Not planned: {by} declined a plan with it, which beats standing approvals (only_standing)."
+    return "Not planned: no live standing approval names this customer and kind (only_standing)."
 
 
 def _target(one: Judged, world: DeliveryWorld) -> DeliveryTarget:

@@ -1,6 +1,9 @@
-"""Standing approvals: a person allows named kinds to named customers of one watch, until a date, until revoked. Both are recorded."""
+"""Standing approvals: a person allows named kinds to named customers of one watch, until a date, until revoked. Both are recorded.
 
-from collections.abc import Collection, Iterable
+A decline of a plan beats them for every slot in it, for as long as it stands: whatever other plan the slot is in.
+"""
+
+from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -30,15 +33,30 @@ class StandingApproval:
         return slot.customer in self.customers and slot.kind in self.kinds
 
 
-def uncovered(approvals: Iterable[StandingApproval], slots: Collection[Slot], *, watch: str, now: datetime) -> tuple[Slot, ...]:
-    """The slots that no live approval of this watch names, sorted. Several approvals may cover a plan together."""
+def uncovered(
+    approvals: Iterable[StandingApproval],
+    slots: Collection[Slot],
+    *,
+    watch: str,
+    now: datetime,
+    declined: Container[Slot] = frozenset(),
+) -> tuple[Slot, ...]:
+    """The slots that were declined or that no live approval of this watch names, sorted. Several approvals may cover a plan together."""
     live = [each for each in approvals if each.watch == watch and each.is_live(now)]
-    return tuple(sorted(slot for slot in set(slots) if not any(each.names(slot) for each in live)))
+    return tuple(sorted(slot for slot in set(slots) if slot in declined or not any(each.names(slot) for each in live)))
 
 
-def covers(approvals: Iterable[StandingApproval], slots: Collection[Slot], *, watch: str, now: datetime) -> bool:
-    """Every slot is named by a live approval of this watch. Nothing at all is not covered: there is nothing to decide."""
-    return bool(slots) and not uncovered(approvals, slots, watch=watch, now=now)
+def covers(
+    approvals: Iterable[StandingApproval],
+    slots: Collection[Slot],
+    *,
+    watch: str,
+    now: datetime,
+    declined: Container[Slot] = frozenset(),
+) -> bool:
+    """Every slot is named by a live approval of this watch, and none was declined. Nothing at all is not covered: there is nothing to
+    decide."""
+    return bool(slots) and not uncovered(approvals, slots, watch=watch, now=now, declined=declined)
 
 
 def covering(

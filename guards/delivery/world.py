@@ -46,6 +46,8 @@ class DeliveryWorld:
     sightings: Mapping[Slot, str] = field(default_factory=dict)
     """What the providers said about messages in doubt: one sentence each, without its full stop."""
     standing: tuple[StandingApproval, ...] = ()
+    declined: Mapping[Slot, str] = field(default_factory=dict)
+    """Slots of plans that people declined, while that stands, and who: no standing approval sends them."""
     incomplete: str = ""
     """ "" or one sentence: while it stands, nothing may become a target."""
     is_hypothetical: bool = False

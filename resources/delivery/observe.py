@@ -28,6 +28,7 @@ from resources.delivery.evidence import Evidence
 from resources.delivery.ledger import Holdings, holdings_of
 from resources.delivery.registry import RegistryFile
 from resources.delivery.route import DeliveryRoute
+from resources.delivery.standing import declined_slots
 from resources.ledger.interface import Ledger
 from resources.progress import Progress, silent
 from resources.providers.interface import Provider as Opened
@@ -116,6 +117,7 @@ class Observer:
         due = [one for one in slots if one.is_due(now) and one.customer.enabled]
         reminders = any(one.kind is Kind.REMINDER and one.due_at <= now for one in slots)
         routes = {customer.route for customer in {one.customer.key: one.customer for one in slots}.values()}
+        standing = tuple(self._state.standing.live(self.route.name))
         return DeliveryWorld(
             watch=self.route.name,
             now=now,
@@ -126,7 +128,8 @@ class Observer:
             bodies=bodies_of(due, templates=self.route.templates, outbox=self.route.outbox),
             endpoints=endpoints_of(routes, self.route.providers),
             check_ins=self.check_ins(since) if reminders else CheckIns(),
-            standing=tuple(self._state.standing.live(self.route.name)),
+            standing=standing,
+            declined=declined_slots(self._state, self.route.name) if standing else {},
         )
 
 

@@ -133,6 +133,8 @@ def _recheck(sending: Sending, target: DeliveryTarget) -> Pins | Sent:
         mismatch = requirement.check(world)
         if mismatch is not None:
             return sent_of(target, Outcome.STALE, f"not sent, report again. {mismatch.sentence()}")
+    if sending.by_standing and target.slot in world.declined:
+        return sent_of(target, Outcome.STALE, f"not sent: {world.declined[target.slot]} declined a plan with it")
     if sending.by_standing and uncovered(world.standing, [target.slot], watch=world.watch, now=world.now):
         return sent_of(target, Outcome.STALE, "not sent: the standing approval was revoked or ended")
     pins = _pins(sending, target, world)

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from guards.decision import Decision, DecisionKind
+from guards.delivery.slot import Slot, parse_slot
 from guards.delivery.standing import covering, uncovered
 from guards.refusal import RefusalCode, Refused
 from resources.delivery.plans import delivery_targets, restored
@@ -39,15 +40,30 @@ def decide_by_standing(route: DeliveryRoute, state: StateStore, stored: StoredPl
 
 
 def not_covered(route: DeliveryRoute, state: StateStore, stored: StoredPlan) -> Refused | None:
-    """None while live standing approvals name every target's customer and kind."""
+    """None while live standing approvals name every target's customer and kind, and nobody declined a plan with one of them."""
     slots = [target.slot for target in delivery_targets(restored(stored))]
     if not slots:
         return Refused(RefusalCode.NOTHING_TO_DO, f"plan {stored.short} has no targets: there is nothing to decide")
-    open_ = uncovered(state.standing.live(route.name), slots, watch=route.name, now=state.now())
+    declined = declined_slots(state, route.name)
+    open_ = uncovered(state.standing.live(route.name), slots, watch=route.name, now=state.now(), declined=declined)
     if not open_:
         return None
+    said_no = next((slot for slot in open_ if slot in declined), None)
+    if said_no is not None:
+        return Refused(
+            RefusalCode.DECLINED,
+            f"{declined[said_no]} declined a plan with {said_no.key}, which beats standing approvals: a person approves plan {stored.short}",
+        )
     more = f" and {len(open_) - 1} more" if len(open_) > 1 else ""
     return Refused(
         RefusalCode.NOT_APPROVED,
         f"no live standing approval names {open_[0].key}{more}: a person approves plan {stored.short}, or allows it with `opsguard standing`",
     )
+
+
+def declined_slots(state: StateStore, watch: str) -> dict[Slot, str]:
+    """Of every decline that stands: its slots, and who gave it."""
+    found: dict[Slot, str] = {}
+    for plan in state.standing.declined(watch):
+        found |= {parse_slot(str(target["slot"])): plan.by for target in plan.targets}
+    return found

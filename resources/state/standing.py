@@ -11,6 +11,7 @@ from guards.delivery.standing import StandingApproval
 from guards.refusal import RefusalCode, Refused
 from resources.errors import ConfigurationError
 from resources.state import clock
+from resources.state.declined import DeclinedPlan, declined
 from resources.state.engine import reading, writing
 from resources.state.tables import standing_approvals, standing_revocations
 
@@ -55,6 +56,10 @@ class StandingStore:
             return _load(connection, standing_approvals.c.id == number)[0]
 
         return writing(self._engine, "the standing approval", work)
+
+    def declined(self, watch: str) -> tuple[DeclinedPlan, ...]:
+        """What beats them: every decline of this watch's plans that stands now, with the targets it is about."""
+        return reading(self._engine, lambda c: declined(c, guard="delivery", watch=watch))
 
     def revoke(self, approval_id: int, *, by: str, comment: str = "") -> StandingApproval | Refused:
         """Once; the same again finds who did. One that has ended by itself can be revoked too."""

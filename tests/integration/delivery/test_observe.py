@@ -12,6 +12,7 @@ from psycopg import sql
 from pydantic import SecretStr
 from sqlalchemy import make_url
 
+from guards.decision import DecisionKind
 from guards.delivery.bodies import MOST_BODY_BYTES, Body
 from guards.delivery.evidence import CheckIns, EvidenceUnreadable
 from guards.delivery.message import pins_of
@@ -30,6 +31,7 @@ from resources.delivery.sent import Outcome
 from resources.delivery.standing import decide_by_standing
 from resources.delivery.steps import Moment, Step
 from resources.state import StateStore
+from resources.state.plans import StoredPlan
 from tests.integration.delivery.test_send import due_keys, with_bodies
 from tests.integration.delivery.watch import DAILY, REMINDER, TEXT, Watch, watch
 
@@ -482,3 +484,67 @@ def test_a_plan_without_targets_is_nothing_for_standing_approvals(made: Made) ->
     refused = decide_by_standing(watch_.route, watch_.state, watch_.propose())
 
     assert getattr(refused, "code", refused) == "nothing_to_do"
+
+
+def declined(made: Watch, stored: StoredPlan) -> None:
+    made.state.decide(
+        stored.digest, kind=DecisionKind.DECLINED, by="Lee", comment="", valid_for=timedelta(hours=12), channel="test"
+    )
+
+
+def only_standing(made: Watch) -> Watch:
+    """As the sensor looks."""
+    return replace(made, route=replace(made.route, policy=DeliveryPolicy(only_standing=True)))
+
+
+def test_a_declined_plan_is_not_sent_under_another_digest_by_standing_approval(made: Made) -> None:
+    """A person declined the reported plan; the sensor planned the same message under its own policy and sent it."""
+    watch_ = made(auto_send=True)
+    watch_.customer("acme-1", DAILY)
+    watch_.customer("beta-2", DAILY)
+    first, _ = with_bodies(watch_)
+    standing(watch_, "acme-1")
+    declined(watch_, watch_.propose())
+
+    plan = only_standing(watch_).report().plan
+
+    assert plan.targets == ()
+    (finding,) = (one for one in plan.findings if one.subject == first)
+    assert "Lee declined a plan with it" in finding.note
+    assert finding.facts["standing_approval"] is False
+
+
+def test_a_declined_slot_is_not_decided_by_standing_approval_with_one_more_customer_due(made: Made) -> None:
+    watch_ = made(auto_send=True)
+    watch_.customer("acme-1", DAILY)
+    with_bodies(watch_)
+    standing(watch_, "acme-1", "beta-2")
+    declined(watch_, watch_.propose())
+    watch_.customer("beta-2", DAILY)
+    _, second = with_bodies(watch_)
+
+    refused = decide_by_standing(watch_.route, watch_.state, watch_.propose())
+    targets = only_standing(watch_).report().plan.targets
+
+    assert getattr(refused, "code", refused) == "declined"
+    assert [target.subject for target in targets] == [second]
+
+
+def test_a_plan_declined_while_its_run_sends_by_standing_approval_stops_the_rest(made: Made) -> None:
+    watch_ = made(auto_send=True)
+    watch_.customer("acme-1", DAILY)
+    watch_.customer("beta-2", DAILY)
+    first, second = with_bodies(watch_)
+    standing(watch_, "acme-1", "beta-2")
+    stored = watch_.propose()
+    decide_by_standing(watch_.route, watch_.state, stored)
+
+    def decline(step: Step, moment: Moment, subject: str) -> None:
+        if (step, moment, subject) == (Step.RECEIPT, Moment.AFTER, first):
+            declined(watch_, stored)
+
+    sent = watch_.apply(stored, watcher=decline)
+
+    assert not isinstance(sent, Refused)
+    assert {key: one.outcome for key, one in sent.items()} == {first: Outcome.SENT, second: Outcome.STALE}
+    assert watch_.state_of(second) == "free"

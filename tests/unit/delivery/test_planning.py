@@ -84,6 +84,15 @@ def test_with_only_standing_what_no_standing_approval_names_waits_for_a_person()
     assert "no live standing approval" in plan.findings[1].note
 
 
+def test_with_only_standing_what_a_person_declined_is_left_out_and_says_who() -> None:
+    one = owed()
+
+    plan = make_plan(world(one, declined={one.slot: "Lee"}), scope=SCOPE, policy=DeliveryPolicy(only_standing=True))
+
+    assert plan.targets == ()
+    assert "Lee declined a plan with it" in plan.findings[0].note
+
+
 def test_an_incomplete_observation_has_findings_and_no_targets() -> None:
     plan = make_plan(world(owed(), incomplete="the ledger was not read"), scope=SCOPE, policy=POLICY)
 

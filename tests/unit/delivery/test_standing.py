@@ -59,5 +59,13 @@ def test_several_approvals_cover_a_plan_together_and_are_named_oldest_first() ->
     assert covering([idle, weekly, KIM], [DAILY, WEEKLY], watch="customers", now=NOW) == (KIM, weekly)
 
 
+def test_a_declined_slot_is_not_covered_and_the_others_still_are() -> None:
+    other = Slot("beta-2", "2026-11-30", "daily")
+
+    assert uncovered([KIM], [DAILY, other], watch="customers", now=NOW, declined={DAILY}) == (DAILY,)
+    assert not covers([KIM], [DAILY, other], watch="customers", now=NOW, declined={DAILY})
+    assert covers([KIM], [other], watch="customers", now=NOW, declined={DAILY})
+
+
 def test_nothing_at_all_is_not_covered() -> None:
     assert not covers([KIM], [], watch="customers", now=NOW)
