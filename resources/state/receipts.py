@@ -1,8 +1,9 @@
 """Receipts: durable evidence of each write. One per approval, action and subject; append-only."""
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, Row, select
 from sqlalchemy.dialects.postgresql import insert
@@ -13,6 +14,8 @@ from resources.state.clock import current
 from resources.state.columns import escape
 from resources.state.leases import hold_fence
 from resources.state.tables import receipts
+
+_AT_ONCE: Final = 10_000
 
 
 def add(connection: Connection, authorization: Authorization, receipt: Receipt) -> Receipt:
@@ -65,6 +68,25 @@ def newest_first(
         if wanted is not None:
             statement = statement.where(column == wanted)
     return [_receipt(row) for row in connection.execute(statement)]
+
+
+def written(connection: Connection, *, guard: str, watch: str, action: str, subjects: Collection[str]) -> dict[str, Receipt]:
+    """By subject, the newest receipt for this action; subjects without one are left out."""
+    found: dict[str, Receipt] = {}
+    digests = [hashlib.sha256(escape(subject).encode()).digest() for subject in sorted(set(subjects))]
+    for start in range(0, len(digests), _AT_ONCE):
+        statement = (
+            select(receipts)
+            .where(
+                receipts.c.guard == guard,
+                receipts.c.watch == watch,
+                receipts.c.action == action,
+                receipts.c.subject_sha256.in_(digests[start : start + _AT_ONCE]),
+            )
+            .order_by(receipts.c.id)
+        )
+        found |= {receipt.subject: receipt for receipt in map(_receipt, connection.execute(statement))}
+    return found
 
 
 def _receipt(row: Row[Any]) -> Receipt:

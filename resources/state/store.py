@@ -161,6 +161,10 @@ class StateStore:
         """Newest first."""
         return self._read(lambda c: receipts.newest_first(c, guard=guard, watch=watch, plan_digest=plan_digest, limit=limit))
 
+    def written(self, guard: str, watch: str, action: str, subjects: Collection[str]) -> dict[str, Receipt]:
+        """By subject, the newest receipt for this action; subjects without one are left out."""
+        return self._read(lambda c: receipts.written(c, guard=guard, watch=watch, action=action, subjects=subjects))
+
     # What is remembered
 
     def first_seen(self, guard: str, watch: str, names: Collection[str]) -> dict[str, datetime]:

@@ -246,9 +246,13 @@ published_heads: Final = Table(
     "published_heads",
     metadata,
     _number(),
+    Column("watch", ExactText, nullable=False),
     Column("store", ExactText, nullable=False),
     Column("sequence", BigInteger, nullable=False),
     Column("digest", Text, nullable=False),
+    Column("slot_identity", ExactText, nullable=False),
     Column("run_id", ExactText, nullable=False),
+    Column("accepted_by", ExactText, nullable=False),
+    Column("comment", ExactText, nullable=False),
     _at("recorded_at"),
 )

@@ -107,3 +107,25 @@ def test_the_last_published_head_of_each_ledger_is_remembered_once(state_store, 
 
     with psycopg.connect(database_url) as connection:
         assert connection.execute("SELECT count(*) FROM opsguard.published_heads").fetchone() == (4,)
+
+
+def test_a_watch_remembers_its_ledger_how_far_it_got_and_what_it_counts_as_one_message(state_store):
+    """Another store in the old one's place looked like a ledger in which nothing had been sent."""
+    one, two, other = Head(3, "a" * 64), Head(7, "b" * 64), Head(0, "0" * 64)
+    published = state_store.published
+    assert published.of_watch("acme") is None
+    published.publish("file 1", two, run_id="run-1", watch="acme", slot_identity="period")
+    published.publish("file 1", one, run_id="run-0", watch="acme")
+    published.publish("file 9", one, run_id="run-2", watch="globex")
+
+    known = published.of_watch("acme")
+    assert known is not None
+    assert (known.store, known.head, known.slot_identity, known.accepted_by) == ("file 1", two, "period", "")
+    assert published.last("file 1") == two, "what a slower run had seen before came later"
+
+    published.accept("acme", "file 2", other, slot_identity="day", by="Ada", comment="the disk of file 1 is gone")
+    known = published.of_watch("acme")
+    assert known is not None
+    assert (known.store, known.head, known.slot_identity, known.accepted_by) == ("file 2", other, "day", "Ada")
+    published.publish("file 2", one, run_id="run-4", watch="acme")
+    assert published.of_watch("acme").slot_identity == "day"
