@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 
 from guards.canonical import Json, canonical_json
 from guards.delivery.entry import Entry, Event
+from guards.delivery.nesting import MOST_NESTED, is_too_deep
 from guards.delivery.outcome import Reason
 from guards.delivery.pins import Pins
 from guards.delivery.reservation import ReservationState
@@ -90,8 +91,10 @@ def append(head: Head, entries: tuple[Entry, ...], *, at: datetime) -> tuple[Row
     rows: list[Row] = []
     for entry in entries:
         row = Row(sequence=head.sequence + 1, previous=head.digest, at=at, entry=entry)
-        if len(row.bytes) > MOST_ROW_BYTES:
-            raise NotARow(f"a row takes {MOST_ROW_BYTES} bytes at most, this has {len(row.bytes)}")
+        spelt = canonical_json(row.as_json())
+        if len(spelt) > MOST_ROW_BYTES:
+            raise NotARow(f"a row takes {MOST_ROW_BYTES} bytes at most, this has {len(spelt)}")
+        row.__dict__.update(bytes=spelt, digest=hashlib.sha256(spelt).hexdigest())
         rows.append(row)
         head = row.head
     return tuple(rows)
@@ -108,6 +111,8 @@ def parse_row(stored: bytes) -> Row:
         fields = _decode(stored.decode("ascii"))
         if _encode(fields).encode("ascii") != stored:
             raise NotARow("not a row: its bytes are not the canonical ones")
+        if stored.count(b"{") + stored.count(b"[") > MOST_NESTED:  # of 1 KB rows this is never so: a microsecond
+            _refuse_depth(fields)
         row = _row(fields)
     except NotARow:
         raise
@@ -119,6 +124,14 @@ def parse_row(stored: bytes) -> Row:
 
 def _refuse(number: str) -> NoReturn:
     raise NotARow("not a row: it holds a number that is not whole")
+
+
+def _refuse_depth(fields: Mapping[str, Any]) -> None:
+    """What was said late stands one level further down than what it says."""
+    late = fields["event"] == Event.LATE_EVIDENCE.value
+    for name, levels in (("receipt", 0), ("evidence", int(late)), ("approval", 0)):
+        if is_too_deep(fields[name], MOST_NESTED + levels):
+            raise NotARow(f"not a row: its {name} is nested more than {MOST_NESTED} deep")
 
 
 _decode: Final = json.JSONDecoder(parse_float=_refuse, parse_constant=_refuse).decode

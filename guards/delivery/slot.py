@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 _CUSTOMER: Final = re.compile(r"[a-z0-9][a-z0-9_-]{2,63}")
@@ -65,8 +66,13 @@ class Slot:
 
     def reservation_id(self, attempt: int) -> str:
         """32 hex digits, the same wherever the ledger is kept: asking again for the same attempt finds it."""
-        named = f'{{"attempt":{attempt},"slot":"{self.customer}:{self.period}:{self.kind}"}}'  # canonical JSON: no key needs an escape
-        return hashlib.sha256(named.encode("ascii")).hexdigest()[:RESERVATION_DIGITS]
+        return _reservation_id(self.customer, self.period, self.kind, attempt)
+
+
+@lru_cache(maxsize=4096)
+def _reservation_id(customer: str, period: str, kind: str, attempt: int) -> str:
+    named = f'{{"attempt":{attempt},"slot":"{customer}:{period}:{kind}"}}'  # canonical JSON: no key needs an escape
+    return hashlib.sha256(named.encode("ascii")).hexdigest()[:RESERVATION_DIGITS]
 
 
 def parse_slot(key: str) -> Slot:

@@ -169,7 +169,8 @@ class Calls:
         self._known = known.wrote(step, given, here=place.here, now=now)
         after = step.after
         if after.state is not ReservationState.SENDING:
-            return replace(after, is_live=False, lease_expires_at=None)
+            had_lease = after.is_live or after.lease_expires_at is not None
+            return replace(after, is_live=False, lease_expires_at=None) if had_lease else after
         return replace(after, is_live=True, lease_expires_at=ends_at) if step.grants else after
 
 

@@ -15,13 +15,12 @@ from typing import Any, Final
 from guards.delivery.entry import Reservation
 from guards.delivery.row import Head
 from guards.delivery.slot import Slot
-from resources.state.columns import escape
 from resources.state.ledger_rows import Held
 from resources.state.ledger_steps import Call, Place, Step, steps_of
 
 FRESH_SECONDS: Final = 5.0
 """The database's clock is counted on by our own for so long; the statement refuses a time that is a tenth of a second off."""
-MOST_ATTEMPTS: Final = 16
+MOST_ATTEMPTS: Final = 4
 _decode: Final = json.JSONDecoder().decode
 
 
@@ -59,11 +58,7 @@ class Known:
     def wrote(self, step: Step, parameters: Mapping[str, Any], *, here: str, now: datetime) -> "Known":
         """Attempts of before are still so only if nobody else appended in between."""
         row, after = step.row, step.after
-        held = dict(self.attempts) if row.previous == self.head.digest else {}
-        held.pop(after.reservation_id, None)
-        while len(held) >= MOST_ATTEMPTS:
-            del held[next(iter(held))]
-        held[after.reservation_id] = Remembered(
+        latest = Remembered(
             after.slot,
             after.attempt,
             after.state.value,
@@ -71,8 +66,11 @@ class Known:
             after.changed_at,
             row.sequence,
             after.fence,
-            escape(after.holder),
+            parameters["holder"],
         )
+        held = {parameters["reservation"]: latest}
+        if row.previous == self.head.digest:
+            held = {**dict(list(self.attempts.items())[-MOST_ATTEMPTS:]), **held}
         return Known(row.head, here, now, time.monotonic(), held, self.is_alone)
 
     def next_step(self, call: Call) -> tuple[Step, Place, Mapping[str, Any]] | None:
