@@ -25,6 +25,8 @@ from resources.state.errors import Altered
 _AFTER: Final = "\x01"
 """Above the separator of a slot key's parts, below every character of them."""
 
+_CLAIMED: Final = Doubt("it is claimed, and its rows are gone")
+
 
 class Looker:
     def __init__(self, core: Core, reader: Reader) -> None:
@@ -79,12 +81,16 @@ class Looker:
             return {slot_of(key): self._last(key, places) for key, places in held}
 
     def _is_taken(self, key: str) -> bool:
-        return bool(self._core.index.places(key)) or key in self._core.index.doubts
+        """A claim without rows is doubt where rows may be gone."""
+        index = self._core.index
+        return bool(index.places(key)) or key in index.doubts or bool(self._core.standing.trouble and key in index.orphans)
 
     def _last(self, key: str, places: Sequence[Place]) -> Reservation | LedgerRefused:
         attempts = self._reader.attempts(key, places)
         if isinstance(attempts, Doubt):
             return in_doubt(slot_of(key), attempts)
+        if not attempts:
+            return in_doubt(slot_of(key), _CLAIMED)
         return self._reader.with_lease(attempts[-1].reservation)
 
     def _of_customer(self, customer: str) -> list[str]:
@@ -116,7 +122,7 @@ class Looker:
 
     def extends(self, published: Head) -> bool:
         with self._core.locked():
-            return holds(self._core.scan, self._core.segments, published)
+            return holds(self._core.scan, published)
 
     def health(self) -> Health:
         with self._core.locked():

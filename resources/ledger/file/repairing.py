@@ -10,7 +10,8 @@ import hashlib
 import secrets
 from dataclasses import replace
 
-from guards.delivery.entry import Entry, Event, Reservation
+from guards.canonical import Json
+from guards.delivery.entry import Entry, Event, Reservation, may_be_replaced
 from guards.delivery.outcome import Reason
 from guards.delivery.pins import Pins
 from guards.delivery.refusal import LedgerRefused
@@ -27,7 +28,7 @@ from resources.ledger.file.reading import Attempt, Reader
 from resources.ledger.file.segments import path_of
 from resources.ledger.file.standing import LOCK, Standing
 from resources.ledger.file.tidying import set_aside
-from resources.ledger.file.writing import sync
+from resources.ledger.file.writing import sync, sync_directory
 from resources.ledger.interface import Repair, Repairs
 
 _STILL_OPEN = (ReservationState.PREPARED, ReservationState.SENDING)
@@ -158,32 +159,81 @@ class Repairer:
         self._say(f"the claim on {held.slot.key} was written again from its row{kept}", held.slot)
 
     def _claims_without_rows(self) -> None:
-        for key, attempt in sorted(self._core.index.orphans.items()):
+        index = self._core.index
+        if not index.orphans:
+            return
+        claimed: dict[str, list[int]] = {}
+        for slot, attempt in self._core.claims.walk():
+            claimed.setdefault(key_of(slot), []).append(attempt)
+        for key in sorted(index.orphans):
             slot = slot_of(key)
             before = self._reader.latest(slot)
-            stored = self._core.claims.read(slot, attempt)
-            if isinstance(before, LedgerRefused) and key in self._core.index.rows:
+            if isinstance(before, LedgerRefused) and key in index.rows:
                 continue
             current = before if isinstance(before, Reservation) else None
-            if stored is None or attempt != (current.attempt + 1 if current is not None else 1):
-                continue
-            self._orphan_to_unknown(current, slot, attempt, stored)
+            without_rows = sorted(each for each in claimed.get(key, ()) if current is None or each > current.attempt)
+            if without_rows:
+                self._orphans_to_unknown(current, slot, without_rows)
 
-    def _orphan_to_unknown(self, current: Reservation | None, slot: Slot, attempt: int, stored: bytes) -> None:
-        claim = parse_claim(stored)
-        if claim is None or (claim.slot, claim.attempt) != (slot, attempt):
-            kept = self._set_aside(slot, attempt, stored)
-            claim = Claim(
-                slot=slot,
-                attempt=attempt,
-                pins=Pins({"altered_claim_sha256": hashlib.sha256(stored).hexdigest()}),
-                key="repair",
-                approval={},
-            )
-            self._core.claims.replace(claim)
-            self._say(f"the claim on {slot.key} was altered, and no row says what it was{kept}", slot)
+    def _orphans_to_unknown(self, current: Reservation | None, slot: Slot, attempts: list[int]) -> None:
+        """One attempt is the doubt of them all. The claims above it are set aside once its row names them."""
+        if current is None or may_be_replaced(current):
+            attempt = current.attempt + 1 if current is not None else 1
+            above = [each for each in attempts if each > attempt]
+            self._open_unknown(current, slot, attempt, above)
         else:
-            self._core.claims.make_durable(slot)
+            above = attempts
+            if current.state in _STILL_OPEN:
+                self._to_unknown(current)
+            self._note_claims(slot, above)
+        for each in above:
+            stored = self._core.claims.read(slot, each)
+            if stored is not None:
+                kept = self._set_aside(slot, each, stored)
+                path = claim_path(slot, each)
+                self._core.disk.unlink(path)
+                sync_directory(self._core.disk, path.rpartition("/")[0])
+                self._say(f"attempt {each} at {slot.key} was claimed, and its rows are gone{kept}", slot)
+
+    def _note_claims(self, slot: Slot, above: list[int]) -> None:
+        current = self._reader.latest(slot)
+        said: dict[str, Json] = {"state": "unknown", "note": _claimed(above)}
+        if not isinstance(current, Reservation) or said in [dict(each) for each in current.late]:
+            return
+        entry = Entry(
+            event=Event.LATE_EVIDENCE,
+            slot=slot,
+            attempt=current.attempt,
+            state=current.state,
+            fence=current.fence,
+            holder=current.holder,
+            pins_digest=current.pins.digest,
+            evidence=said,
+        )
+        self._mover.append(current, (entry,))
+
+    def _claim_for(self, slot: Slot, attempt: int, above: list[int]) -> Claim:
+        """The claim as it stands, durable; or one in its place, with what is left to know of what was meant to be sent."""
+        stored = self._core.claims.read(slot, attempt)
+        for each in (attempt, *reversed(above)):
+            held = self._core.claims.read(slot, each)
+            claim = parse_claim(held) if held is not None else None
+            if claim is not None and (claim.slot, claim.attempt) == (slot, each):
+                pins = claim.pins
+                if each == attempt:
+                    self._core.claims.make_durable(slot)
+                    return claim
+                break
+        else:
+            pins = Pins({"altered_claim_sha256": hashlib.sha256(stored or b"").hexdigest()})
+        kept = self._set_aside(slot, attempt, stored) if stored is not None else ""
+        made = Claim(slot=slot, attempt=attempt, pins=pins, key="repair", approval={})
+        self._core.claims.replace(made)
+        self._say(f"the claim on {slot.key} was altered or is gone, and no row says what it was{kept}", slot)
+        return made
+
+    def _open_unknown(self, current: Reservation | None, slot: Slot, attempt: int, above: list[int]) -> None:
+        claim = self._claim_for(slot, attempt, above)
         entry = Entry(
             event=Event.OPENED,
             slot=slot,
@@ -195,6 +245,7 @@ class Repairer:
             pins=claim.pins,
             key=claim.key,
             reason=Reason.ORPHAN_CLAIM,
+            note=_claimed(above),
             approval=claim.approval,
         )
         self._core.index.doubts.pop(key_of(slot), None)
@@ -207,3 +258,8 @@ class Repairer:
 
     def _say(self, what: str, slot: Slot | None = None) -> None:
         self._made.append(Repair(what, slot=slot))
+
+
+def _claimed(above: list[int]) -> str:
+    """No more than a note holds."""
+    return f"attempt {above[-1]} was claimed as well, and its rows are gone" if above else ""

@@ -14,14 +14,16 @@ from guards.delivery.replay import Fault, FaultKind
 from guards.delivery.reservation import ReservationState
 from guards.delivery.row import Head, NotARow, Row, parse_row
 from guards.delivery.slot import Slot
-from resources.ledger.file.claims import Claims
-from resources.ledger.file.damage import Gap, Loss, Piece, doubt_what_may_be_concerned, owner
+from resources.ledger.file.claims import Claims, parse_claim
+from resources.ledger.file.damage import PREVIOUS, Gap, Loss, Piece, doubt_what_may_be_concerned, owner
 from resources.ledger.file.index import NOWHERE, Doubt, Index, Place, key_of, mark_of, slot_of
 from resources.ledger.file.line import BEGINNING, split_line
-from resources.ledger.file.segments import Segments, path_of
+from resources.ledger.file.segments import LONGEST_LINE, Segments, path_of
 
 _MOST_FOLDED: Final = 2048
 """Reservations kept folded while scanning, about 1 KiB each, 13 at most. A slot's rows mostly stand close together; others are read again."""
+ORPHAN: Final = "a claim without a row: asked again for the same, it is completed"
+_MAY_BE_FOLLOWED: Final = (ReservationState.KNOWN_FAILURE, ReservationState.RESOLVED_NOT_SENT)
 _SELDOM_FOLLOWED: Final = frozenset(
     {
         ReservationState.SENT_AUDITED,
@@ -57,6 +59,8 @@ class Scan:
         self.torn: Torn | None = None
         self.unknown_end = False
         """The last row is damaged, and what it was is not anchored: nothing can be chained to it."""
+        self.unfounded: list[tuple[Slot, Head]] = []
+        """Claims without a row, and the heads on which they were made, which the chain does not hold: it was longer, or another."""
         self._listed: list[tuple[Slot, int]] = []
         self._pending: list[Piece] = []
         self._gaps: list[Gap] = []
@@ -155,6 +159,29 @@ class Scan:
         self._folded.clear()
         self._listed.clear()
 
+    def has(self, head: Head) -> bool:
+        """False where the chain provably ends before this row, or has another in its place; a damaged row proves nothing."""
+        own = self.index.head
+        if head.sequence <= 0 or head.sequence >= own.sequence:
+            return head in (own, Head())
+        digest = self.digest_at(head.sequence) or self._previous_of(head.sequence + 1)
+        return digest is None or digest == head.digest
+
+    def digest_at(self, sequence: int) -> str | None:
+        parts = self._line_at(sequence)
+        return parts[0] if parts else None
+
+    def _previous_of(self, sequence: int) -> str | None:
+        parts = self._line_at(sequence)
+        found = PREVIOUS.search(parts[1]) if parts else None
+        return found[1].decode("ascii") if found else None
+
+    def _line_at(self, sequence: int) -> tuple[str, bytes] | None:
+        place = self.index.where(sequence)
+        if place is None:
+            return None
+        return split_line(self._segments.read(*place, LONGEST_LINE).partition(b"\n")[0])
+
     def fault(self, kind: FaultKind, sequence: int, why: str, slot: Slot | None = None) -> None:
         self.faults.append(Fault(kind, sequence, why, slot))
 
@@ -211,7 +238,7 @@ class Scan:
             if len(self._folded) >= _MOST_FOLDED:
                 del self._folded[next(iter(self._folded))]
             self._folded[key] = thin(after) if entry.event is Event.OPENED else after  # the pins stay thin
-        if entry.event is Event.OPENED and (problem := self._claims.problem(entry)):
+        if entry.event is Event.OPENED and (problem := self._claims.problem(row, self.has)):
             self.fault(FaultKind.CLAIM, row.sequence, problem, entry.slot)
             index.doubt(key, Doubt(f"{problem} (row {row.sequence} says what it was)", is_readable=True))
 
@@ -325,12 +352,32 @@ class Scan:
             key = key_of(slot)
             if bytes.fromhex(slot.reservation_id(attempt)) in self.index.slots:
                 continue
-            self.index.orphans[key] = attempt
+            self.index.orphans[key] = max(attempt, self.index.orphans.get(key, 0))
             without_rows.append((slot.reservation_id(attempt), key))
+            stored = self._claims.read(slot, attempt)
+            claim = parse_claim(stored) if stored is not None else None
+            if claim is not None and not self.has(claim.after):
+                self.unfounded.append((slot, claim.after))
+        for key, attempt in self.index.orphans.items():
+            is_next = self._may_be_next(key, attempt)
+            why = (
+                ORPHAN
+                if is_next
+                else f"attempt {attempt} is claimed, and rows are gone: `opsguard ledger repair` makes it unknown"
+            )
             if key not in self.index.doubts:  # its altered row has been named
-                self.fault(FaultKind.CLAIM, 0, "a claim without a row: asked again for the same, it is completed", slot)
+                self.fault(FaultKind.CLAIM, 0, why, slot_of(key))
+            if not is_next:
+                self.index.doubt(key, Doubt(why, is_readable=key in self.index.rows))
         for reservation_id, key in without_rows:
             self.index.slots[bytes.fromhex(reservation_id)] = key
+
+    def _may_be_next(self, key: str, attempt: int) -> bool:
+        """Claimed by who was killed before its row: the rows of the attempt before say that another may follow."""
+        if attempt == 1:
+            return key not in self.index.rows
+        before = bytes.fromhex(slot_of(key).reservation_id(attempt - 1))
+        return before in self.index.slots and self.index.state(key) in _MAY_BE_FOLLOWED
 
     def _slot_of_reservation(self, reservation_id: str) -> str | None:
         found = self.index.slot_key(reservation_id)

@@ -1,17 +1,16 @@
 """Whether a scanned store may go on as a whole: fence, anchor, what was known before, and a torn end."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from guards.delivery.replay import FaultKind
 from guards.delivery.row import Head
-from resources.ledger.file.anchor import AnchorFile
+from resources.ledger.file.anchor import Anchor, AnchorFile
 from resources.ledger.file.disk import Disk
 from resources.ledger.file.fence import Fence, FenceReason, FenceState
-from resources.ledger.file.line import split_line
 from resources.ledger.file.place import identity
-from resources.ledger.file.scan import Scan
-from resources.ledger.file.segments import LONGEST_LINE, Segments, path_of
+from resources.ledger.file.scan import ORPHAN, Scan
+from resources.ledger.file.segments import Segments, path_of
 
 LOCK: Final = "lock"
 
@@ -24,7 +23,9 @@ class Standing:
     is_cut: bool = False
 
 
-def fence_trouble(disk: Disk, fence: Fence | None) -> str:
+def fence_trouble(disk: Disk, segments: Segments, fence: Fence | None, newest: Anchor | None) -> str:
+    if newest is not None and newest.is_retired and (fence is None or fence.state is not FenceState.RETIRED):
+        return "this store was retired, and an older fence document was put back: use the store that took over its rows"
     if fence is None:
         return (
             "the fence document is gone or was altered, so nobody can say whether this store may send: `opsguard ledger repair`"
@@ -33,13 +34,38 @@ def fence_trouble(disk: Disk, fence: Fence | None) -> str:
         case FenceState.RETIRED:
             return f"this store was retired{f' ({fence.note})' if fence.note else ''}: use the one that took over its rows"
         case FenceState.PREPARING:
-            return "this store was never finished: open it again"
+            if fence.reason is FenceReason.ADOPTING:
+                return (
+                    "this directory was copied, or its fence document put back, in the middle of an import: make a new directory, and "
+                    "import into that"
+                )
+            return _COPIED
         case FenceState.RECOVERY_REQUIRED:
-            return _recovery(fence)
+            return _recovery(fence, is_here=dict(fence.place) == identity(disk, LOCK))
         case FenceState.READY:
-            if dict(fence.place) != identity(disk, LOCK):
+            if newest is not None and fence.generation < newest.generation:
+                return _OLDER_FENCE
+            if dict(fence.place) != identity(disk, LOCK) or is_replaced(segments, newest):
                 return _COPIED
     return ""
+
+
+def is_replaced(segments: Segments, newest: Anchor | None) -> bool:
+    """The file of the anchored rows is another than the one that was anchored: `rsync` and `tar` put a new one under the name."""
+    if newest is None:
+        return False
+    now = segments.signature(newest.segment)
+    return now is not None and now.inode != newest.signature.inode
+
+
+def is_put_back(scan: Scan, segments: Segments, newest: Anchor) -> bool:
+    """Rows written by this program change both times of their file; a file whose older content was put back with its times (`cp -p`) has
+    the time of its content, and not that of its change. So has one whose mode or owner was changed."""
+    now = segments.signature(newest.segment)
+    if now is None or newest.head != scan.index.head:
+        return False
+    was = newest.signature
+    return (now.size, now.modified_ns) == (was.size, was.modified_ns) and now.changed_ns != was.changed_ns
 
 
 _COPIED: Final = (
@@ -48,8 +74,16 @@ _COPIED: Final = (
 )
 
 
-def _recovery(fence: Fence) -> str:
+_OLDER_FENCE: Final = (
+    "the fence document is older than the anchor: it was put back from a copy. Make sure that no other copy is used, then "
+    "`opsguard ledger repair --accept-copy`"
+)
+
+
+def _recovery(fence: Fence, *, is_here: bool = True) -> str:
     match fence.reason:
+        case FenceReason.ACCEPTING | FenceReason.COPIED if not is_here:
+            return _COPIED
         case FenceReason.SYNC_FAILED:
             return f"the disk did not take what was written ({fence.note}): open it again, which verifies everything"
         case FenceReason.COPIED:
@@ -63,7 +97,7 @@ def _recovery(fence: Fence) -> str:
 def judge(scan: Scan, *, disk: Disk, segments: Segments, anchor: AnchorFile, fence: Fence | None, known: Head | None) -> Standing:
     """Finishes the scan, and adds what is wrong outside the rows to its faults. `known`: a head that was seen here before."""
     newest = anchor.newest
-    trouble = fence_trouble(disk, fence)
+    trouble = fence_trouble(disk, segments, fence, newest)
     if trouble:
         scan.fault(FaultKind.FENCE, 0, trouble)
     cut = ""
@@ -79,14 +113,22 @@ def judge(scan: Scan, *, disk: Disk, segments: Segments, anchor: AnchorFile, fen
         where = f"byte {scan.torn.offset} of {path_of(scan.torn.segment)}"
         scan.fault(FaultKind.TORN, scan.index.head.sequence + 1, f"the line at {where} does not end")
     scan.finish(newest.head if newest else None)
-    for wanted, what in ((newest.head if newest else None, "the anchor"), (known, "this process")):
-        if wanted is not None and not cut and not holds(scan, segments, wanted):
+    if not trouble and newest is not None and is_put_back(scan, segments, newest):
+        trouble = _COPIED
+        scan.fault(FaultKind.FENCE, 0, trouble)
+    noted = fence.head if fence is not None and fence.head.sequence else None
+    for wanted, what in ((newest.head if newest else None, "the anchor"), (noted, "the fence document"), (known, "this process")):
+        if wanted is not None and not cut and not holds(scan, wanted):
             cut = (
                 f"the chain ends at row {scan.index.head.sequence}, and {what} knew row {wanted.sequence} ({wanted.digest[:12]})"
             )
             scan.fault(FaultKind.HEAD, wanted.sequence, cut)
     if scan.unknown_end and not cut:
         cut = "the last row was altered, and what it was is not anchored: nothing can follow it"
+    if scan.unfounded and not cut:
+        slot, made_on = scan.unfounded[0]
+        cut = f"the claim on {slot.key} was made on row {made_on.sequence} ({made_on.digest[:12]}), which the chain does not hold"
+        scan.fault(FaultKind.HEAD, made_on.sequence, cut, slot)
     active = segments.signature(scan.segment)
     if not cut and active is None:
         cut = f"{path_of(scan.segment)} is gone"
@@ -94,23 +136,20 @@ def judge(scan: Scan, *, disk: Disk, segments: Segments, anchor: AnchorFile, fen
         cut = f"{path_of(scan.segment)} goes on behind its last line, at byte {scan.offset}"
     if cut and not trouble:
         trouble = _recovery(Fence(state=FenceState.RECOVERY_REQUIRED, store="", reason=FenceReason.CUT_BACK, note=cut))
+    scan.faults = [replace(each, why=_ORPHAN_OF_A_CUT) if trouble and each.why == ORPHAN else each for each in scan.faults]
     return Standing(trouble, bool(cut))
 
 
-def holds(scan: Scan, segments: Segments, published: Head) -> bool:
+_ORPHAN_OF_A_CUT: Final = (
+    "a claim without a row: what became of it is not known, and the repair that accepts the rest makes it unknown"
+)
+
+
+def holds(scan: Scan, published: Head) -> bool:
     """The chain holds exactly this row."""
     if published.sequence == 0 or published == scan.index.head:
         return published in (Head(), scan.index.head)
-    return digest_at(scan, segments, published.sequence) == published.digest
-
-
-def digest_at(scan: Scan, segments: Segments, sequence: int) -> str | None:
-    place = scan.index.where(sequence)
-    if place is None:
-        return None
-    line = segments.read(*place, LONGEST_LINE)
-    parts = split_line(line.partition(b"\n")[0])
-    return parts[0] if parts else None
+    return scan.digest_at(published.sequence) == published.digest
 
 
 def never_acknowledged(scan: Scan, anchor: AnchorFile) -> bool:
