@@ -23,7 +23,7 @@ from guards.delivery.slot import Kind, Slot
 from guards.delivery.world import DeliveryWorld, rule_name
 from resources.delivery.asking import ask_about
 from resources.delivery.bodies import bodies_of
-from resources.delivery.endpoints import endpoints_of
+from resources.delivery.endpoints import check_ins_sha256, endpoints_of
 from resources.delivery.evidence import Evidence
 from resources.delivery.ledger import Holdings, holdings_of
 from resources.delivery.registry import RegistryFile
@@ -141,6 +141,7 @@ def scope_of(route: DeliveryRoute, ledger: Ledger, registry: Registry) -> dict[s
         "ledger": ledger.health().store,
         "templates": str(route.templates),
         "outbox": str(route.outbox),
+        "check_ins_sha256": check_ins_sha256(route.check_ins),
     }
 
 
