@@ -10,7 +10,7 @@ from guards.refusal import RefusalCode
 from opsguard_defs.demo import Step, must
 from opsguard_defs.demo_killed import KilledDemo
 from opsguard_defs.demo_records import Records
-from opsguard_defs.demo_stage import WATCH, Message, Stage, refused, reservation, rows, typed, words
+from opsguard_defs.demo_stage import WATCH, Message, Stage, provider_key, refused, rows, typed, words
 from opsguard_defs.sandbox.customers import Owing, owe_messages
 from opsguard_defs.sandbox.roster import CUSTOMERS
 
@@ -89,7 +89,7 @@ class DeliveryDemo:
         result = self._stage.apply_when_free(plan)
         must(str(result.outcome) != "refused", f"apply was refused: {words(result)}")
         taken = self._stage.taken_since(self._began)
-        expected = {reservation(slot): owing.bodies[slot] for slot in (*owing.by("file"), *owing.by("dies"))}
+        expected = {provider_key(slot): owing.bodies[slot] for slot in (*owing.by("file"), *owing.by("dies"))}
         must({key: one.body for key, one in taken.items()} == expected, "the providers took other messages than those planned")
         sent, died, said_no = (len(owing.by(route)) for route in ("file", "dies", "rejects"))
         must(len(result.receipts) == sent, f"{len(result.receipts)} receipts for {sent} messages that were answered")
@@ -126,9 +126,9 @@ class DeliveryDemo:
     def _resolved(self, owing: Owing) -> None:
         """The person looks where only a person can look: into the customer's own system."""
         (doubtful,) = owing.by("dies")
-        times = Records.of(self._stage.places).times(reservation(doubtful))
+        times = Records.of(self._stage.places).times(provider_key(doubtful))
         must(times == 1, f"the provider took it {times} times")
-        command = self._stage.resolve(doubtful, f"looked in their system: it holds {reservation(doubtful)}")
+        command = self._stage.resolve(doubtful, f"looked in their system: it holds {provider_key(doubtful)}")
         self._stage.done(
             "h", "a person looks and says so", command, "their system holds it, once: resolved as sent, never sent again"
         )

@@ -10,7 +10,7 @@ from guards.delivery.verdict import DeliveryVerdict
 from guards.refusal import RefusalCode
 from opsguard_defs.demo import must
 from opsguard_defs.demo_records import Records
-from opsguard_defs.demo_stage import CHILD_SECONDS, KILLED_LEASE_SECONDS, WATCH, Stage, refused, reservation, typed
+from opsguard_defs.demo_stage import CHILD_SECONDS, KILLED_LEASE_SECONDS, WATCH, Stage, provider_key, refused, typed
 from opsguard_defs.processes import module_command, module_environment
 from opsguard_defs.sandbox.customers import Owing, owe_messages
 from opsguard_defs.sandbox.roster import CUSTOMERS
@@ -37,7 +37,7 @@ class KilledDemo:
         self._stage.approved(report.stored, "l")
         before = Records.of(self._stage.places)
         pid = self._kill_while_sending(report.stored, slot)
-        must(list(self._stage.taken_since(before)) == [reservation(slot)], "the provider did not take exactly this message")
+        must(list(self._stage.taken_since(before)) == [provider_key(slot)], "the provider did not take exactly this message")
         (status,) = self._stage.command("ledger", "status")
         must(status["stale_sending"] == [slot.key], f"the ledger does not know that its holder is gone: {status}")
         seen = (
@@ -59,7 +59,7 @@ class KilledDemo:
         )
         try:
             deadline = time.monotonic() + CHILD_SECONDS
-            while not Records.of(self._stage.places).times(reservation(slot)):
+            while not Records.of(self._stage.places).times(provider_key(slot)):
                 must(
                     child.poll() is None and time.monotonic() < deadline, "the apply run ended before the provider took anything"
                 )
@@ -96,14 +96,14 @@ class KilledDemo:
         must(found.get(slot.key) == DeliveryVerdict.IN_DOUBT.value, f"{slot.key} is {found.get(slot.key)}, not in doubt")
         must(not report.stored.targets, "a message in doubt is planned again")
         refused(self._stage.apply(plan), RefusalCode.ALREADY_USED)
-        times = Records.of(self._stage.places).times(reservation(slot))
-        must(times == 1 and list(self._stage.taken_since(before)) == [reservation(slot)], f"the provider took it {times} times")
+        times = Records.of(self._stage.places).times(provider_key(slot))
+        must(times == 1 and list(self._stage.taken_since(before)) == [provider_key(slot)], f"the provider took it {times} times")
         self._stage.done(
             "o", "never sent twice", typed("apply", plan), "in doubt, in no plan, refused; the provider holds it once"
         )
 
     def _ended(self, slot: Slot) -> None:
-        command = self._stage.resolve(slot, f"looked in their system: it holds {reservation(slot)}")
+        command = self._stage.resolve(slot, f"looked in their system: it holds {provider_key(slot)}")
         (found,) = self._stage.command("ledger", "verify")
         must(not found["faults"], f"the chain does not hold: {found}")
         must(not found["counts"].get("unknown") and not found["counts"].get("sending"), "something is left in doubt")

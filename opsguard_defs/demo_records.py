@@ -12,7 +12,7 @@ from opsguard_defs.sandbox.places import CustomerPlaces
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """One message that a provider took. `key` is the reservation's id, as the provider was told it."""
+    """One message that a provider took. `key` as the provider was told it."""
 
     provider: str
     key: str

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from guards.decision import DecisionKind
+from guards.delivery.message import key_for
 from guards.delivery.slot import Slot
 from guards.delivery.verdict import DeliveryVerdict
 from guards.refusal import RefusalCode, Refused
@@ -140,7 +141,7 @@ class Stage:
             for slot, verdict in owing.expected.items():
                 attempts = ledger.of(slot)
                 became = attempts[-1].state.value if attempts else "not sent"
-                yield Message(slot.key, owing.route[slot], verdict.value, became, records.times(reservation(slot)))
+                yield Message(slot.key, owing.route[slot], verdict.value, became, records.times(provider_key(slot)))
 
     def done(self, letter: str, title: str, command: str, seen: str, rows: Iterable[tuple[str, str, str]] = ()) -> None:
         step = Step(letter, title, command, seen, tuple(rows))
@@ -148,8 +149,9 @@ class Stage:
         self._tell(step)
 
 
-def reservation(slot: Slot) -> str:
-    return slot.reservation_id(1)
+def provider_key(slot: Slot) -> str:
+    """Of the first attempt at it, in the sandbox's watch."""
+    return key_for(CUSTOMERS, slot.reservation_id(1))
 
 
 def rows(report: "ReportResult") -> tuple[tuple[str, str, str], ...]:

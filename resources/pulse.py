@@ -15,13 +15,13 @@ class Pulse:
 
     def __init__(self, beat: Callable[[], None], *, lease_seconds: float) -> None:
         self._beat = beat
-        self._every = min(HEARTBEAT_SECONDS, lease_seconds / BEATS_PER_LEASE)
-        self._due = time.monotonic() + self._every
+        self.every = min(HEARTBEAT_SECONDS, lease_seconds / BEATS_PER_LEASE)
+        self._due = time.monotonic() + self.every
 
     def __call__(self) -> None:
         """Raises `LeaseLost` when another run has taken over."""
         if time.monotonic() >= self._due:
-            self._due = time.monotonic() + self._every
+            self._due = time.monotonic() + self.every
             self._beat()
 
 

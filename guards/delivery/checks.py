@@ -10,7 +10,7 @@ from typing import Final
 from guards.canonical import Json
 from guards.check import CheckOutcome, Severity
 from guards.delivery.entry import Reservation
-from guards.delivery.message import message_of
+from guards.delivery.message import message_of, provider_key
 from guards.delivery.replay import Fault, FaultKind
 from guards.delivery.reservation import ReservationState
 from guards.delivery.row import Head
@@ -124,7 +124,7 @@ def _receipt_problem(held: Reservation) -> str:
     message = message_of(held.pins)
     if message is None or held.state is ReservationState.RESOLVED_SENT:
         return ""
-    if proof.get("key") != held.reservation_id:
+    if proof.get("key") != provider_key(held):
         return "a receipt for another key"
     return "" if proof.get("body_sha256") == message.body_sha256 else "a receipt for another body"
 

@@ -133,6 +133,7 @@ def wanted_pins(world: DeliveryWorld, policy: DeliveryPolicy, owed: Owed, body: 
     return pins_of(
         owed,
         body,
+        watch=world.watch,
         registry_sha256=world.registry.digest,
         config_sha256=world.endpoints[owed.customer.route].config_sha256,
         may_fail_known=owed.kind.value in policy.known_failure_kinds,

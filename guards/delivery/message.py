@@ -11,6 +11,7 @@ from typing import Final
 
 from guards.canonical import Json, canonical_json, digest
 from guards.delivery.bodies import Body
+from guards.delivery.entry import Reservation
 from guards.delivery.pins import MAY_FAIL_KNOWN, Pins
 from guards.delivery.registry import Provider, Route
 from guards.delivery.schedule import Owed
@@ -21,6 +22,7 @@ MOST_TEXT_BYTES: Final = 40 * 1024
 LONGEST_SUBJECT: Final = 120
 LONGEST_DISPLAY: Final = 100
 MOST_SHOWN: Final = 4
+_KEY_DIGITS: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +48,11 @@ def subject_of(body: Body, owed: Owed) -> str:
     return f"{owed.kind.value} {owed.slot.period}"
 
 
-def pins_of(owed: Owed, body: Body, *, registry_sha256: str, config_sha256: str, may_fail_known: bool) -> Pins:
-    """Equal for the same slot, body, route, registry and settings, whenever and by whomever it is asked."""
+def pins_of(owed: Owed, body: Body, *, watch: str, registry_sha256: str, config_sha256: str, may_fail_known: bool) -> Pins:
+    """Equal for the same slot, body, route, registry and settings of one watch, whenever and by whomever it is asked."""
     destination = owed.customer.route.as_json()
     facts: dict[str, Json] = {
+        "watch": watch,
         "kind": owed.kind.value,
         "customer": owed.customer.key,
         "display": one_line(owed.customer.display_name, limit=LONGEST_DISPLAY),
@@ -96,6 +99,18 @@ def message_of(pins: Pins) -> PinnedMessage | None:
         destination_sha256=_text(facts, "destination_sha256"),
         closes_at=closes_at,
     )
+
+
+def key_for(watch: str, reservation_id: str) -> str:
+    """32 hex digits. Slots are named by customer and period only: two watches with ledgers of their own may have the same reservation id,
+    and a provider that refuses a key it knows would take the second message for the first."""
+    return digest(["provider key", watch, reservation_id])[:_KEY_DIGITS]
+
+
+def provider_key(held: Reservation) -> str:
+    """What the provider knows this attempt by. Pins that name no watch keep the reservation's id, which is what was sent for them."""
+    watch = held.pins.facts.get("watch")
+    return key_for(watch, held.reservation_id) if isinstance(watch, str) and watch else held.reservation_id
 
 
 def differing(reserved: Pins, wanted: Pins) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from guards.delivery.entry import Reservation, may_be_replaced
+from guards.delivery.message import provider_key
 from guards.delivery.outcome import Reason
 from guards.delivery.pins import Pins
 from guards.delivery.reservation import ReservationState
@@ -72,7 +73,8 @@ def _doubt(world: DeliveryWorld, held: Reservation) -> str:
     seen = world.sightings.get(held.slot, "")
     return (
         f"It may have been sent ({held.reason or 'no reason was kept'}).{said}{f' {_sentence(seen)}' if seen else ''} "
-        f"Ask the recipient, then `{resolve_command(held.slot.key)}` (or --not-sent); it is never sent again by itself."
+        f"Search the provider's records for {provider_key(held)}, or ask the recipient, then `{resolve_command(held.slot.key)}` "
+        "(or --not-sent); it is never sent again by itself."
     )
 
 

@@ -44,7 +44,7 @@ def outcomes_table(sent: Sequence[Sent]) -> dg.TableMetadataValue:
             "slot": one.name,
             "outcome": one.outcome.value,
             "said": one_line(one.message, limit=SENTENCE_LIMIT),
-            "key": one.reservation_id,
+            "key": one.key,
         }
         for one in shown[:MOST_ROWS]
     ]

@@ -48,6 +48,8 @@ def name_of(attempt: "Reservation") -> str:
 
 def show_pins(attempt: "Reservation", *, with_body: bool) -> None:
     rows = [(name, _text(value)) for name, value in sorted(attempt.pins.facts.items()) if name not in _BODIES]
+    if key := key_of(attempt):
+        rows.append(("provider key", key))
     rows += [(f"authority {name}", value) for name, value in sorted(attempt.pins.authority.items())]
     table(("pinned", "value"), [*rows, ("pins_digest", attempt.pins.digest)], title=f"attempt {attempt.attempt}")
     for title, said in (("receipt", attempt.receipt), ("evidence", attempt.evidence), ("opened under", attempt.opened_under)):
@@ -66,6 +68,13 @@ def show_pins(attempt: "Reservation", *, with_body: bool) -> None:
         line(f"  {text}")
 
 
+def key_of(attempt: "Reservation") -> str:
+    """What the provider knows it by; "" for what is no message."""
+    from guards.delivery.message import message_of, provider_key
+
+    return provider_key(attempt) if message_of(attempt.pins) is not None else ""
+
+
 def body_of(attempt: "Reservation") -> str | None:
     """None for what is no message."""
     from guards.delivery.message import message_of
@@ -79,6 +88,7 @@ def attempt_json(attempt: "Reservation", *, with_body: bool = False) -> dict[str
         "slot": attempt.slot.key,
         "attempt": attempt.attempt,
         "reservation_id": attempt.reservation_id,
+        "provider_key": key_of(attempt),
         "state": str(attempt.state),
         "name": name_of(attempt),
         "holder": attempt.holder,

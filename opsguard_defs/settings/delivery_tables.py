@@ -30,7 +30,7 @@ class WebhookTable(Table):
     url: str = Field(default="", repr=False, description="The address that takes the messages: https://host/path.")
     url_env: str = Field(default="", description="Variable that holds the address, where the address itself is a secret.")
     lookup_url: str = Field(
-        default="", repr=False, description="Where an acceptance can be asked for; {key} in it is the reservation's id."
+        default="", repr=False, description="Where an acceptance can be asked for; {key} in it is the message's key."
     )
     token_env: str = Field(default="", description="Variable that holds the bearer token.")
     token: SecretStr = Field(default=_NONE, description="From the environment only.")

@@ -7,7 +7,7 @@ from typing import Final, assert_never
 
 from guards.canonical import Json
 from guards.delivery.entry import Reservation
-from guards.delivery.message import PinnedMessage, message_of
+from guards.delivery.message import PinnedMessage, message_of, provider_key
 from guards.delivery.registry import Provider
 from guards.delivery.slot import Slot
 from resources.providers.interface import CannotTell, Found, Message, NotFound, Sighting
@@ -35,7 +35,7 @@ def sighting_of(held: Reservation, providers: Mapping[Provider, Opened], *, now:
         return CannotTell(f"the settings have no {pinned.route.provider} now")
     try:
         return provider.lookup(
-            held.reservation_id, message=message_for(pinned), since=held.opened_at - CLOCK_SLACK, until=now + CLOCK_SLACK
+            provider_key(held), message=message_for(pinned), since=held.opened_at - CLOCK_SLACK, until=now + CLOCK_SLACK
         )
     except Exception as error:
         logger.exception("looking for %s", held.slot.key)
@@ -88,7 +88,7 @@ def receipt_for(held: Reservation, said: Mapping[str, Json]) -> dict[str, Json]:
     assert pinned is not None  # it was sent from these pins
     return {
         **said,
-        "key": held.reservation_id,
+        "key": provider_key(held),
         "provider": pinned.route.provider.value,
         "body_sha256": pinned.body_sha256,
         "destination_sha256": pinned.destination_sha256,

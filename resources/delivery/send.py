@@ -1,7 +1,8 @@
 """One message: recheck, reserve, look once more whether a reminder is needed, grant, call, settle, receipt. In one go, never again.
 
 A crash before the grant leaves `prepared`: nobody called, and the next plan goes on with it. A crash after it leaves `sending`, which
-recovery makes `unknown`. Between grant and answer there is one call of the provider, and nothing here or below tries it twice.
+recovery makes `unknown`. Between grant and answer there is one call of the provider, and nothing here or below tries it twice. While it
+lasts the run's lease is kept alive; whatever the provider answers reaches the ledger before anything else is asked.
 """
 
 import logging
@@ -16,7 +17,7 @@ from guards.delivery.entry import Reservation
 from guards.delivery.evidence import CheckIns, EvidenceUnreadable
 from guards.delivery.judge import wanted_pins
 from guards.delivery.lapse import Lapse, Lapsed, lapse
-from guards.delivery.message import message_of
+from guards.delivery.message import message_of, provider_key
 from guards.delivery.outcome import LONGEST_NOTE, Approval, Reason
 from guards.delivery.pins import Pins
 from guards.delivery.planning import DeliveryTarget
@@ -30,6 +31,7 @@ from guards.gate import Authorization
 from guards.receipt import Receipt
 from guards.text import one_line
 from resources.delivery.asking import message_for, receipt_for
+from resources.delivery.keeping import kept_alive
 from resources.delivery.observe import Observer
 from resources.delivery.sent import Outcome, Sent, sent_of
 from resources.delivery.steps import Moment, Step, Watcher, nobody
@@ -90,6 +92,9 @@ def send(sending: Sending, target: DeliveryTarget) -> Sent:
         sending.state.outcome(sending.authorization, intent, {"result": "not granted"})
         return grant
     answer = _call(sending, target, held, grant)
+    if isinstance(answer, Sent):
+        sending.state.outcome(sending.authorization, intent, {"result": "not called"})
+        return answer
     sent = replace(sending.step(Step.SETTLE, target, lambda: _settle(sending, target, held, grant, answer)), was_called=True)
     sending.state.outcome(sending.authorization, intent, {"result": sent.outcome.value})
     return sent
@@ -114,14 +119,12 @@ def _taken(target: DeliveryTarget, how: Lapse, sending: Sending) -> Sent:
         return sent_of(target, Outcome.STALE, f"not sent: {how.why}")
     if held.state is ReservationState.DELIVERED and held.holder == sending.authorization.holder:
         receipt = _receipt(sending, target, held, held.receipt)
-        return sent_of(
-            target, Outcome.ALREADY_SENT, "sent earlier in this run", reservation_id=held.reservation_id, receipt=receipt
-        )
+        return sent_of(target, Outcome.ALREADY_SENT, "sent earlier in this run", held=held, receipt=receipt)
     if held.state.is_proven_sent:
-        return sent_of(target, Outcome.ALREADY_SENT, f"not sent again: {how.why}", reservation_id=held.reservation_id)
+        return sent_of(target, Outcome.ALREADY_SENT, f"not sent again: {how.why}", held=held)
     if held.state.is_unresolved:
-        return sent_of(target, Outcome.UNKNOWN, f"not sent again: {how.why}", reservation_id=held.reservation_id)
-    return sent_of(target, Outcome.FAILED, f"not sent: {how.why}", reservation_id=held.reservation_id)
+        return sent_of(target, Outcome.UNKNOWN, f"not sent again: {how.why}", held=held)
+    return sent_of(target, Outcome.FAILED, f"not sent: {how.why}", held=held)
 
 
 def _recheck(sending: Sending, target: DeliveryTarget) -> Pins | Sent:
@@ -176,9 +179,7 @@ def _unneeded(sending: Sending, target: DeliveryTarget, held: Reservation) -> Se
     check_ins = sending.observer.check_ins(sending.ledger.now())
     match check_ins:
         case EvidenceUnreadable(why):
-            return sent_of(
-                target, Outcome.STALE, f"not sent, and reserved until it can be told: {why}", reservation_id=held.reservation_id
-            )
+            return sent_of(target, Outcome.STALE, f"not sent, and reserved until it can be told: {why}", held=held)
         case CheckIns():
             arrived = check_ins.on(target.slot.customer, target.local_date, target.zone)
         case _:
@@ -192,27 +193,28 @@ def _unneeded(sending: Sending, target: DeliveryTarget, held: Reservation) -> Se
             target,
             Outcome.FAILED,
             f"not sent, and not given up ({given_up.code}): {given_up.message}",
-            reservation_id=held.reservation_id,
+            held=held,
         )
-    return sent_of(target, Outcome.SUPPRESSED, f"no reminder is needed: {note}", reservation_id=held.reservation_id)
+    return sent_of(target, Outcome.SUPPRESSED, f"no reminder is needed: {note}", held=held)
 
 
 def _grant(sending: Sending, target: DeliveryTarget, held: Reservation) -> Grant | Sent:
     """An error here means: do not call. The row may be `sending`, and recovery ends it."""
     sending.state.require_live(sending.authorization)
-    granted = sending.ledger.grant(held.reservation_id, authorization=sending.authorization)
+    granted = sending.ledger.grant(held.reservation_id, authorization=sending.authorization, not_after=target.closes_at)
     if isinstance(granted, LedgerRefused):
+        outcome = Outcome.CLOSED if granted.code is LedgerCode.OUTSIDE_WINDOW else Outcome.FAILED
         return sent_of(
             target,
-            Outcome.FAILED,
-            f"the ledger did not grant the call ({granted.code}): {granted.message}",
-            reservation_id=held.reservation_id,
+            outcome,
+            f"not sent: the ledger did not grant the call ({granted.code}): {granted.message}",
+            held=held,
         )
     return granted
 
 
-def _call(sending: Sending, target: DeliveryTarget, held: Reservation, grant: Grant) -> Answer:
-    """The one call, of what the ledger holds. Our own place is checked at the last moment; without it nothing goes out."""
+def _call(sending: Sending, target: DeliveryTarget, held: Reservation, grant: Grant) -> Answer | Sent:
+    """The one call, of what the ledger holds. Our own place and the window are checked at the last moment: else nothing goes out."""
     pinned = message_of(held.pins)
     assert pinned is not None  # we made these pins
     provider = sending.providers.get(pinned.route.provider)
@@ -221,11 +223,16 @@ def _call(sending: Sending, target: DeliveryTarget, held: Reservation, grant: Gr
     try:
         sending.state.require_live(sending.authorization)
     except LeaseLost:
-        sending.ledger.settle(grant, settled.abandoned(Reason.WITHDRAWN, "the run lost its lease before the call"))
+        why = "the run lost its lease between grant and call: the provider was not called, and nothing went out"
+        sending.ledger.settle(grant, settled.abandoned(Reason.WITHDRAWN, why))
         raise
+    if sending.ledger.now() >= target.closes_at:
+        why = f"its window closed at {target.closes_at:%Y-%m-%d %H:%M} UTC, between grant and call: the provider was not called"
+        return _told(sending, target, held, grant, settled.abandoned(Reason.STALE, why), Outcome.CLOSED, f"not sent: {why}")
     sending.watcher(Step.CALL, Moment.BEFORE, target.subject)
     try:
-        answer = provider.send(message_for(pinned), key=held.reservation_id)
+        with kept_alive(sending.pulse):
+            answer = provider.send(message_for(pinned), key=provider_key(held))
     except Exception as error:
         logger.exception("calling %s for %s", provider.name, target.subject)
         answer = Ambiguous(f"the call ended with {type(error).__name__}")
@@ -282,21 +289,19 @@ def _told(
     try:
         answer = sending.ledger.settle(grant, outcome)
     except (OutcomeUnknown, Unreachable) as error:
-        return sent_of(
-            target, Outcome.UNKNOWN, f"{message}, and the ledger could not be told: {error}", reservation_id=held.reservation_id
-        )
+        return sent_of(target, Outcome.UNKNOWN, f"{message}, and the ledger could not be told: {error}", held=held)
     if isinstance(answer, LedgerRefused):
         sending.state.require_live(sending.authorization)
         return sent_of(
             target,
             Outcome.UNKNOWN,
             f"{message}, and the ledger refused our word ({answer.code}): {answer.message}",
-            reservation_id=held.reservation_id,
+            held=held,
         )
     if receipt is None:
-        return sent_of(target, means, message, reservation_id=held.reservation_id)
+        return sent_of(target, means, message, held=held)
     kept = sending.step(Step.RECEIPT, target, lambda: _receipt(sending, target, held, receipt))
-    return sent_of(target, means, message, reservation_id=held.reservation_id, receipt=kept)
+    return sent_of(target, means, message, held=held, receipt=kept)
 
 
 def _receipt(sending: Sending, target: DeliveryTarget, held: Reservation, receipt: Mapping[str, Json]) -> Receipt:

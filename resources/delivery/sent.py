@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
+from guards.delivery.entry import Reservation
+from guards.delivery.message import provider_key
 from guards.delivery.planning import DeliveryTarget
 from guards.delivery.slot import Slot
 from guards.receipt import Receipt
@@ -53,6 +55,8 @@ class Sent:
     size_bytes: int
     body_sha256: str
     reservation_id: str = ""
+    key: str = ""
+    """What the provider knows it by."""
     receipt: Receipt | None = None
     was_called: bool = False
     """The provider was asked to take it, by this run, for this target."""
@@ -63,6 +67,7 @@ class Sent:
 
 
 def sent_of(
-    target: DeliveryTarget, outcome: Outcome, message: str, *, reservation_id: str = "", receipt: Receipt | None = None
+    target: DeliveryTarget, outcome: Outcome, message: str, *, held: Reservation | None = None, receipt: Receipt | None = None
 ) -> Sent:
-    return Sent(target.slot, outcome, message, target.size_bytes, target.body_sha256, reservation_id, receipt)
+    known_by = (held.reservation_id, provider_key(held)) if held is not None else ("", "")
+    return Sent(target.slot, outcome, message, target.size_bytes, target.body_sha256, *known_by, receipt)

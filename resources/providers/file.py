@@ -1,4 +1,4 @@
-"""The file provider: each message is one file, `<directory>/<destination>/<reservation>.json`, for another program to take.
+"""The file provider: each message is one file, `<directory>/<destination>/<key>.json`, for another program to take.
 
 A file appears whole or not at all and replaces nothing: it is written under a temporary name (a dot before, `.part` behind), synced,
 and published by `link()`, which fails when the name is there. So everything before the link is provably not published, and everything

@@ -1,6 +1,6 @@
 """What a provider does, whichever it is: one attempt per call, and an answer that says what was proven.
 
-    answer = provider.send(message, key=grant.reservation_id)       # once per grant; nothing in here tries again
+    answer = provider.send(message, key=provider_key(held))          # once per grant; nothing in here tries again
     match answer:
         case Accepted(receipt): ...                                 # it said so, about this key
         case Rejected(code, why): ...                               # provably before acceptance
@@ -109,7 +109,7 @@ class Provider(Protocol):
     def capabilities(self) -> Capabilities: ...
 
     def send(self, message: Message, *, key: str) -> Answer:
-        """The one attempt. `key` is the reservation's id, 32 hex digits."""
+        """The one attempt. `key` is that of the reservation (`guards.delivery.message.provider_key`), 32 hex digits."""
         ...
 
     def lookup(self, key: str, *, message: Message, since: datetime, until: datetime) -> Sighting:
@@ -120,7 +120,7 @@ class Provider(Protocol):
 def unfit(message: Message, key: str) -> Rejected | None:
     """Why this is not sent at all, by any provider."""
     if not _KEY.fullmatch(key):
-        return Rejected("invalid_key", "a key is a reservation's id of 32 hex digits")
+        return Rejected("invalid_key", "a key is 32 hex digits")
     try:
         size = len(message.body.encode())
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""The Slack provider: `chat.postMessage` once, with the reservation's id in the message's metadata, and a look-up in the channel.
+"""The Slack provider: `chat.postMessage` once, with the reservation's key and the body's digest in the message's metadata, and a look-up in the channel.
 
 The client and most of what its answers prove are those of the alerts (`resources.slack`). A customer's message is held to more: where an
 alert may come twice, here an answer that a gateway could have given after passing the message on is doubt.
@@ -67,7 +67,7 @@ class SlackProvider:
         text = shown(message.body)
         if len(text) > MOST_CHARACTERS:
             return Rejected("body_too_large", f"Slack takes {MOST_CHARACTERS:,} characters at most, this has {len(text):,}")
-        post = Post(key=key, event_type=EVENT_TYPE, text=text, blocks=())
+        post = Post(key=key, event_type=EVENT_TYPE, text=text, blocks=(), facts={"body_sha256": message.body_sha256})
         client, seconds = self._client(message), self.endpoint.timeout_seconds + CONNECT_SECONDS
         answer = within(seconds, lambda: client.post(post), otherwise=Doubted(f"no whole answer came in {seconds:g} s"))
         return judged(answer, message, key)
@@ -79,7 +79,9 @@ class SlackProvider:
         client = self._client(message)
         match within(
             SLACK_LOOKUP_SECONDS,
-            lambda: client.find(event_type=EVENT_TYPE, key=key, oldest=oldest, latest=latest),
+            lambda: client.find(
+                event_type=EVENT_TYPE, key=key, oldest=oldest, latest=latest, facts={"body_sha256": message.body_sha256}
+            ),
             otherwise=Doubted(f"the look-up did not end in {SLACK_LOOKUP_SECONDS} s"),
         ):
             case Posted(ts) if is_timestamp(ts):

@@ -1,4 +1,4 @@
-"""The webhook provider: one POST per message, with the reservation's id as `Idempotency-Key`.
+"""The webhook provider: one POST per message, with the reservation's key as `Idempotency-Key`.
 
     POST url     {"version": 1, "key", "destination", "display", "subject", "body", "body_sha256"}
     GET  lookup  -> 200 {"key": ..., "body_sha256": ...} or 404

@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 from urllib.parse import urlsplit
 
@@ -118,7 +119,15 @@ class SlackResource(dagster_slack.SlackResource):
         except _BROKEN as error:
             return Ambiguous(f"no answer came ({type(error).__name__})")
 
-    def find(self, *, event_type: str, key: str, oldest: datetime, latest: datetime | None = None) -> Posted | Absent | Ambiguous:
+    def find(
+        self,
+        *,
+        event_type: str,
+        key: str,
+        oldest: datetime,
+        latest: datetime | None = None,
+        facts: Mapping[str, str] = MappingProxyType({}),
+    ) -> Posted | Absent | Ambiguous:
         """Was a message with this metadata posted since `oldest`, until `latest`? Needs a token that may read the channel."""
         if self.destination != "api":
             return Ambiguous("a webhook cannot look anything up")
@@ -127,7 +136,11 @@ class SlackResource(dagster_slack.SlackResource):
             channel = self._channel_id(client)
             for message in _pages(client, channel, oldest=oldest, latest=latest):
                 metadata = message.get("metadata") or {}
-                if metadata.get("event_type") == event_type and (metadata.get("event_payload") or {}).get("key") == key:
+                payload = metadata.get("event_payload") or {}
+                if metadata.get("event_type") == event_type and payload.get("key") == key:
+                    differing = sorted(name for name, value in facts.items() if payload.get(name) != value)
+                    if differing:
+                        return Ambiguous(f"the channel has this key with another {', '.join(differing)}: compare them by hand")
                     return Posted(str(message.get("ts", "")))
         except SlackApiError as error:
             code = _code(error)

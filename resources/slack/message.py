@@ -7,7 +7,7 @@ are written as text, not as buttons: a button of an app without an interactivity
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from guards.canonical import Json
@@ -30,10 +30,12 @@ class Message:
     text: str
     """Shown by notifications, and in the log where there is no Slack."""
     blocks: tuple[Mapping[str, Json], ...]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """More metadata, which a look-up compares."""
 
     def metadata(self) -> dict[str, Any]:
         """What a look-up finds the message by."""
-        return {"event_type": self.event_type, "event_payload": {"key": self.key}}
+        return {"event_type": self.event_type, "event_payload": {**self.facts, "key": self.key}}
 
     def as_json(self) -> dict[str, Json]:
         return {

@@ -144,6 +144,7 @@ def test_show_prints_what_was_pinned_and_the_body_escaped_only_when_asked(opsgua
     assert "\x1b" not in with_body.out
     (said,) = opsguard("ledger", "show", DAILY.key, "--body", "--json").objects
     assert (said["body"], said["receipt"], said["state"]) == (BODY, {"id": "m-1"}, "delivered")
+    assert said["provider_key"] in without.out, "what to search the provider's records for"
 
 
 def test_show_of_a_customer_lists_all_their_slots(opsguard: Command, ledger_dir: Path) -> None:

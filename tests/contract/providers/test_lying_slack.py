@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -177,3 +178,13 @@ def test_what_was_taken_says_where_it_stands() -> None:
         assert isinstance(answer, Accepted)
         assert answer.receipt["ts"] == sink.messages[0]["ts"]
         assert answer.receipt["channel"] == "C0123456"
+
+
+def test_a_message_with_this_key_and_another_body_proves_nothing() -> None:
+    """Another app, or another ledger, posted under the same key: the look-up settled a doubt with somebody else's message."""
+    with slack_world() as (_, made):
+        made.provider.send(made.message, key=KEY)
+        other = replace(made.message, body="Something else\n")
+        assert isinstance(made.provider.lookup(KEY, message=made.message, since=EARLIER, until=LATER), Found)
+        sighting = made.provider.lookup(KEY, message=other, since=EARLIER, until=LATER)
+        assert sighting == CannotTell("the channel has this key with another body_sha256: compare them by hand")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from guards.canonical import Json
-from guards.delivery.message import message_of
+from guards.delivery.message import message_of, provider_key
 from guards.delivery.outcome import delivered
 from guards.delivery.policy import DeliveryPolicy
 from guards.delivery.registry import Provider
@@ -155,7 +155,7 @@ def receipt_of(ledger: Ledger, grant: Grant, **changed: Json) -> dict[str, Json]
     assert held is not None
     pinned = message_of(held.pins)
     assert pinned is not None
-    return {"provider": "webhook", "key": held.reservation_id, "body_sha256": pinned.body_sha256, "status": 201, **changed}
+    return {"provider": "webhook", "key": provider_key(held), "body_sha256": pinned.body_sha256, "status": 201, **changed}
 
 
 def granted_and_ended(watch: Watch, key: str) -> Grant:

@@ -348,7 +348,7 @@ def test_a_reservation_whose_window_is_over_is_given_up_and_its_customer_is_told
     there = Customer("acme-1", "acme-1", True, watch_.zone, Route(Provider.FILE, "acme"), ())
     rule = Rule(kind=Kind.DAILY, at=over.time(), catch_up=UntilWindowEnd.NONE)
     one = Owed(slot, there, rule, date(2026, 1, 1), over, over + timedelta(minutes=1))
-    pins = pins_of(one, Body("late"), registry_sha256="a" * 64, config_sha256="b" * 64, may_fail_known=False)
+    pins = pins_of(one, Body("late"), watch="customers", registry_sha256="a" * 64, config_sha256="b" * 64, may_fail_known=False)
     with open_ledger(watch_.route, watch_.state) as ledger:
         ledger.reserve(slot, pins, key="run-0")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from guards.delivery.message import key_for
 from guards.delivery.outcome import Approval
 from guards.delivery.policy import DeliveryPolicy
 from guards.delivery.slot import Slot
@@ -46,7 +47,7 @@ def refused(answer: object) -> Refused:
     return answer
 
 
-def test_each_kind_is_sent_once_under_its_reservations_id(made: Made) -> None:
+def test_each_kind_is_sent_once_under_its_reservations_key(made: Made) -> None:
     watch = made()
     watch.approve_template()
     watch.customer("acme-1", DAILY, WEEKLY, MONTHLY, CUTOFF, REMINDER)
@@ -58,9 +59,9 @@ def test_each_kind_is_sent_once_under_its_reservations_id(made: Made) -> None:
     assert len(keys) == 5
     assert {one.outcome for one in sent.values()} == {Outcome.SENT}
     published = {str(one["key"]): one for one in watch.sent_files()}
-    assert sorted(published) == sorted(Slot(*key.split(":")).reservation_id(1) for key in keys)
+    assert sorted(published) == sorted(key_for("customers", Slot(*key.split(":")).reservation_id(1)) for key in keys)
     reminder = next(key for key in keys if key.endswith("reminder"))
-    assert "Dear acme-1, nobody checked in on" in str(published[sent[reminder].reservation_id]["body"])
+    assert "Dear acme-1, nobody checked in on" in str(published[sent[reminder].key]["body"])
     assert {one.evidence["key"] for one in watch.state.receipts(guard="delivery")} == set(published)
 
 
@@ -333,7 +334,7 @@ def test_a_person_may_allow_another_attempt_at_a_known_failure_after_its_cause_w
         sent = watch.send()
 
         assert sent[key].outcome is Outcome.SENT
-        assert taking.accepted == [slot.reservation_id(2)]
+        assert taking.accepted == [key_for("customers", slot.reservation_id(2))]
         assert refusing.accepted == []
 
 

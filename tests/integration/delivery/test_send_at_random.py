@@ -7,6 +7,7 @@ from datetime import datetime
 
 import pytest
 
+from guards.delivery.message import provider_key
 from guards.delivery.outcome import Approval
 from guards.delivery.policy import DeliveryPolicy
 from guards.delivery.registry import Provider
@@ -107,8 +108,8 @@ def test_no_provider_is_called_twice_for_one_attempt_whatever_dies(made: Made, s
         slot = Slot(*key.split(":"))
         with open_ledger(watch.route, watch.state) as ledger:
             attempts = ledger.of(slot)
-        assert sum(provider.taken[one.reservation_id] for one in attempts) <= 1, f"{key} went out twice"
-        assert all(provider.taken[one.reservation_id] for one in attempts if one.state is S.DELIVERED)
+        assert sum(provider.taken[provider_key(one)] for one in attempts) <= 1, f"{key} went out twice"
+        assert all(provider.taken[provider_key(one)] for one in attempts if one.state is S.DELIVERED)
 
 
 def _apply_and_perhaps_die(watch: Watch, dice: random.Random, provider: AnyAnswer, *, run_id: str) -> None:
@@ -142,7 +143,7 @@ def _person(watch: Watch, dice: random.Random, provider: AnyAnswer, key: str, nu
         if latest.state is S.UNKNOWN:
             ledger.resolve(
                 latest.reservation_id,
-                was_sent=bool(provider.taken[latest.reservation_id]),
+                was_sent=bool(provider.taken[provider_key(latest)]),
                 evidence={"asked": "the recipient"},
                 approval=Approval(0, KIM),
             )

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from guards.delivery.bodies import Body, NoBody, NoTemplate
 from guards.delivery.entry import Reservation
 from guards.delivery.evidence import CheckIn, CheckIns, EvidenceUnreadable
-from guards.delivery.message import pins_of
+from guards.delivery.message import key_for, pins_of
 from guards.delivery.outcome import Reason
 from guards.delivery.pins import Pins
 from guards.delivery.policy import DeliveryPolicy
@@ -17,6 +17,7 @@ from guards.delivery.schedule import Owed
 from guards.delivery.slot import Kind, Slot
 from guards.delivery.world import DeliveryWorld, Endpoint, rule_name
 
+WATCH = "customers"
 SEOUL = "Asia/Seoul"
 DAY = date(2026, 11, 30)
 DUE = datetime(2026, 11, 30, 0, 0, tzinfo=UTC)
@@ -56,6 +57,7 @@ def pins(one: Owed, body: Body = BODY, *, registry: str = REGISTRY_SHA256, confi
     return pins_of(
         one,
         body,
+        watch=WATCH,
         registry_sha256=registry,
         config_sha256=config,
         may_fail_known=one.kind.value in POLICY.known_failure_kinds,
@@ -78,7 +80,7 @@ def held(
         changed_at=DUE + timedelta(minutes=5),
         reason=reason,
         note=note,
-        receipt={"key": one.slot.reservation_id(1), "body_sha256": body.sha256} if state.is_proven_sent else {},
+        receipt={"key": key_for(WATCH, one.slot.reservation_id(1)), "body_sha256": body.sha256} if state.is_proven_sent else {},
         is_live=live,
     )
 
@@ -99,7 +101,7 @@ def world(
 ) -> DeliveryWorld:
     """Everything readable, every body there, nothing held, nobody checked in; all of it known since yesterday."""
     return DeliveryWorld(
-        watch="customers",
+        watch=WATCH,
         now=now,
         registry=Registry(REGISTRY_SHA256, SEOUL, {one.customer.key: one.customer for one in slots}),
         owed=slots,

@@ -14,12 +14,13 @@ from guards.delivery.checks import (
     no_stale_sending,
     one_delivery_per_slot,
 )
+from guards.delivery.message import key_for
 from guards.delivery.pins import Pins
 from guards.delivery.replay import Fault, FaultKind
 from guards.delivery.reservation import ReservationState as S
 from guards.delivery.row import Head
 from guards.delivery.slot import Slot
-from tests.unit.delivery.owing import DUE, NOW, contradicted, customer, held, owed, reminder
+from tests.unit.delivery.owing import DUE, NOW, WATCH, contradicted, customer, held, owed, reminder
 
 pytestmark = pytest.mark.fast
 
@@ -82,7 +83,7 @@ def test_what_is_proven_sent_has_a_receipt_about_itself() -> None:
     [
         ({}, "no receipt and no evidence"),
         ({"key": "0" * 32}, "a receipt for another key"),
-        ({"key": owed().slot.reservation_id(1), "body_sha256": "0" * 64}, "a receipt for another body"),
+        ({"key": key_for(WATCH, owed().slot.reservation_id(1)), "body_sha256": "0" * 64}, "a receipt for another body"),
     ],
 )
 def test_a_receipt_that_is_missing_or_about_something_else_is_named(receipt: dict[str, object], problem: str) -> None:

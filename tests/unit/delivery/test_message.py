@@ -1,5 +1,6 @@
 """A message as its reservation pins it: equal for the same message, and readable again, byte by byte."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -7,9 +8,10 @@ import pytest
 
 from guards.canonical import canonical_json
 from guards.delivery.bodies import MOST_BODY_BYTES, Body
-from guards.delivery.message import differing, message_of, pins_of
+from guards.delivery.message import differing, key_for, message_of, pins_of, provider_key
 from guards.delivery.pins import MOST_BYTES, Pins
-from tests.unit.delivery.owing import BODY, CLOSES, DUE, customer, owed, pins, reminder
+from guards.delivery.reservation import ReservationState as S
+from tests.unit.delivery.owing import BODY, CLOSES, DUE, WATCH, customer, held, owed, pins, reminder
 
 pytestmark = pytest.mark.fast
 
@@ -27,7 +29,7 @@ def test_the_same_message_has_the_same_pins_whenever_it_is_asked_for() -> None:
         (pins(owed(customer(name="Other"))), "display"),
         (pins(owed(due_at=DUE + timedelta(minutes=1))), "due_at"),
         (pins(owed(), replace(BODY, template="daily-v1", template_sha256="e5" * 32)), "template, template_sha256"),
-        (Pins({"name": "a.csv"}), "body_sha256, closes_at, config_sha256, customer and 9 more"),
+        (Pins({"name": "a.csv"}), "body_sha256, closes_at, config_sha256, customer and 10 more"),
         (pins(owed()), "authority"),
     ],
 )
@@ -72,7 +74,7 @@ def test_a_subject_is_the_bodys_own_heading_or_says_whose_message_it_is(text: st
 def test_only_kinds_that_the_policy_names_may_fail_for_certain() -> None:
     assert pins(reminder()).may_fail_known
     assert not pins(owed()).may_fail_known
-    assert pins_of(owed(), BODY, registry_sha256="", config_sha256="", may_fail_known=True).may_fail_known
+    assert pins_of(owed(), BODY, watch="customers", registry_sha256="", config_sha256="", may_fail_known=True).may_fail_known
 
 
 @pytest.mark.parametrize(
@@ -92,3 +94,20 @@ def test_only_kinds_that_the_policy_names_may_fail_for_certain() -> None:
 )
 def test_pins_that_this_program_did_not_make_are_no_message(changed: dict[str, object]) -> None:
     assert message_of(Pins({**pins(owed()).facts, **changed})) is None  # type: ignore[dict-item]
+
+
+def test_two_watches_never_give_a_provider_one_key_for_two_messages() -> None:
+    """Two ledgers, one customer key in both: the endpoint took the second message for the first, and it was recorded as delivered."""
+    one = held(owed(), S.UNKNOWN)
+    other = replace(one, pins=Pins({**one.pins.facts, "watch": "other"}))
+
+    assert provider_key(one) == key_for(WATCH, one.reservation_id) == provider_key(held(owed(), S.UNKNOWN))
+    assert provider_key(one) != provider_key(other)
+    assert all(re.fullmatch("[0-9a-f]{32}", provider_key(each)) for each in (one, other))
+
+
+def test_pins_without_a_watch_keep_the_reservations_id_as_key() -> None:
+    one = held(owed(), S.UNKNOWN)
+    facts = {name: value for name, value in one.pins.facts.items() if name != "watch"}
+
+    assert provider_key(replace(one, pins=Pins(facts))) == one.reservation_id
