@@ -3,14 +3,16 @@
 The same fold serves the transitions, every store, and the verification of a stored chain: there is no second reading of a row.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, assert_never
 
-from guards.canonical import Json
-from guards.delivery.outcome import Reason
+from guards.canonical import Json, canonical_json
+from guards.delivery.outcome import LONGEST_NOTE, Reason, is_holder
 from guards.delivery.pins import Pins
 from guards.delivery.reservation import EDGES, ReservationState
 from guards.delivery.slot import Slot
@@ -68,6 +70,8 @@ class Reservation:
     evidence: Mapping[str, Json] = field(default_factory=dict)
     approval: Mapping[str, Json] = field(default_factory=dict)
     late: tuple[Mapping[str, Json], ...] = ()
+    used: tuple[str, ...] = ()
+    """Digests of the approvals that opened this attempt and those before it: none of them opens another."""
     is_live: bool = False
     lease_expires_at: datetime | None = None
 
@@ -95,6 +99,8 @@ class IllegalEntry:
 
 def advance(current: Reservation | None, entry: Entry, *, at: datetime) -> Reservation | IllegalEntry:
     """`current` is the slot's latest attempt, None when the slot is free."""
+    if len(entry.note) > LONGEST_NOTE:
+        return IllegalEntry(f"a note of {len(entry.note)} characters")
     match entry.event:
         case Event.OPENED:
             return _opened(current, entry, at)
@@ -124,8 +130,12 @@ def _opened(current: Reservation | None, entry: Entry, at: datetime) -> Reservat
         return IllegalEntry(f"attempt {entry.attempt} opened after {current.attempt if current else 'none'}")
     if current is not None and not may_be_replaced(current):
         return IllegalEntry(f"attempt {entry.attempt} opened over one that is {current.state}")
-    if entry.fence != (current.fence + 1 if current else 0):
-        return IllegalEntry(f"attempt {entry.attempt} opened with fence {entry.fence}")
+    if entry.fence != (current.fence + 1 if current else 0) or entry.holder:
+        return IllegalEntry(f"attempt {entry.attempt} opened with fence {entry.fence} by {entry.holder or 'nobody'}")
+    if entry.state is ReservationState.PREPARED and not is_holder(entry.key):
+        return IllegalEntry(f"attempt {entry.attempt} opened under a request key that is none")
+    if current is not None and is_used(current, entry.approval):
+        return IllegalEntry(f"attempt {entry.attempt} opened under an approval that had opened one before")
     return Reservation(
         slot=entry.slot,
         attempt=entry.attempt,
@@ -141,7 +151,35 @@ def _opened(current: Reservation | None, entry: Entry, at: datetime) -> Reservat
         note=entry.note,
         evidence=entry.evidence,
         approval=entry.approval,
+        used=(*(current.used if current else ()), *((digest_of(entry.approval),) if entry.approval else ())),
     )
+
+
+def is_used(current: Reservation, approval: Mapping[str, Json]) -> bool:
+    """It has opened an attempt at this slot. No approval at all is never used."""
+    return bool(approval) and digest_of(approval) in current.used
+
+
+def digest_of(approval: Mapping[str, Json]) -> str:
+    """32 hex digits."""
+    return _digest(canonical_json(dict(approval)))
+
+
+@lru_cache(maxsize=4096)
+def _digest(spelt: bytes) -> str:
+    """One approval opens hundreds of slots: they share the text."""
+    return hashlib.sha256(spelt).hexdigest()[:32]
+
+
+_PROVEN_BY: Final = frozenset(
+    {
+        ReservationState.DELIVERED,
+        ReservationState.SENT_AUDITED,
+        ReservationState.RESOLVED_SENT,
+        ReservationState.RESOLVED_NOT_SENT,
+    }
+)
+"""States that say how it is known: by a receipt, or the last two by evidence."""
 
 
 def _moved(current: Reservation | None, entry: Entry, at: datetime) -> Reservation | IllegalEntry:
@@ -152,8 +190,12 @@ def _moved(current: Reservation | None, entry: Entry, at: datetime) -> Reservati
     granted = entry.state is ReservationState.SENDING
     if entry.fence != current.fence + granted or (entry.holder != current.holder and not granted):
         return IllegalEntry(f"moved to {entry.state} by {entry.holder or 'nobody'} with fence {entry.fence}")
-    if entry.state.is_proven_sent and not (entry.receipt or entry.evidence):
+    if granted and not is_holder(entry.holder):
+        return IllegalEntry("granted to what is no holder")
+    if entry.state in _PROVEN_BY and not (entry.evidence or (entry.receipt and entry.state.is_proven_sent)):
         return IllegalEntry(f"{entry.state} without evidence")
+    if entry.state is ReservationState.KNOWN_FAILURE and not current.may_fail_known and entry.reason is not Reason.MIGRATED:
+        return IllegalEntry(f"a {current.slot.kind} slot failed for certain")
     if entry.state is ReservationState.SENT_AUDITED and entry.receipt != current.receipt:
         return IllegalEntry("an audit replaced the receipt")
     return Reservation(  # spelt out: `replace` took a fifth of a verification
@@ -173,6 +215,7 @@ def _moved(current: Reservation | None, entry: Entry, at: datetime) -> Reservati
         evidence=entry.evidence,
         approval=entry.approval,
         late=current.late,
+        used=current.used,
         is_live=current.is_live,
         lease_expires_at=current.lease_expires_at,
     )
@@ -207,6 +250,7 @@ def thin(reservation: Reservation) -> Reservation:
         evidence=_NOTHING,
         approval=_NOTHING,
         late=tuple({"state": said.get("state")} for said in reservation.late),
+        used=reservation.used,
     )
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from guards.canonical import Json, canonical_json
-from guards.delivery.entry import Entry, Event, Reservation, may_be_replaced
+from guards.delivery.entry import Entry, Event, Reservation, is_used, may_be_replaced
 from guards.delivery.nesting import MOST_NESTED, is_too_deep
 from guards.delivery.outcome import LONGEST_NOTE, Approval, Outcome, Reason, is_holder
 from guards.delivery.pins import Pins
@@ -82,7 +82,7 @@ def reserve(
 
 
 def not_latest(current: Reservation, reservation_id: str) -> Ruling | None:
-    """Refuses calls on an attempt that has been replaced (but for `settle`, which keeps what a late holder says)."""
+    """Refuses calls on an attempt that has been replaced (but for `settle` and `reconcile`, which keep what is said late)."""
     if current.reservation_id == reservation_id:
         return None
     return _refuse(
@@ -196,8 +196,19 @@ def resolve(current: Reservation | None, *, was_sent: bool, evidence: Mapping[st
     return Ruling((_move(current, wanted, evidence=evidence, approval=approval.as_json()),))
 
 
-def replace(current: Reservation | None, *, approval: Approval, key: str, pins: Pins | None = None) -> Ruling:
-    """Attempt n+1 of a slot whose attempt n provably was not sent, once per approval. Without `pins`: the same again."""
+def replace(
+    current: Reservation | None,
+    *,
+    approval: Approval,
+    key: str,
+    pins: Pins | None = None,
+    doubt_before: datetime | None = None,
+) -> Ruling:
+    """Attempt n+1 of a slot whose attempt n provably was not sent, once per approval. Without `pins`: the same again.
+
+    `doubt_before` as in `reserve`: over an attempt that ended before then, the newer store may have made another, so this one opens as
+    `unknown`.
+    """
     if current is None:
         return _NOT_FOUND
     if not is_holder(key):
@@ -208,22 +219,22 @@ def replace(current: Reservation | None, *, approval: Approval, key: str, pins: 
         return _refuse(LedgerCode.RECEIPT_CONFLICT, f"late evidence says that {current.slot.key} was sent: it is not sent again")
     if not may_be_replaced(current):
         return _illegal(current, "be replaced")
-    if current.opened_under and dict(current.opened_under) == approval.as_json():
-        return _refuse(
-            LedgerCode.APPROVAL,
-            f"this approval has opened attempt {current.attempt} at {current.slot.key} already: approve again",
-        )
+    if is_used(current, approval.as_json()):
+        return _refuse(LedgerCode.APPROVAL, f"this approval has opened an attempt at {current.slot.key} already: approve again")
     wanted = pins or current.pins
+    in_doubt = doubt_before is not None and current.changed_at < doubt_before
     opened = Entry(
         event=Event.OPENED,
         slot=current.slot,
         attempt=current.attempt + 1,
-        state=ReservationState.PREPARED,
+        state=ReservationState.UNKNOWN if in_doubt else ReservationState.PREPARED,
         fence=current.fence + 1,
         holder="",
         pins_digest=wanted.digest,
         pins=wanted,
         key=key,
+        reason=Reason.MIGRATED if in_doubt else None,
+        note=f"it had failed before a copy of the ledger was accepted ({doubt_before:%Y-%m-%d %H:%M:%S} UTC)" if in_doubt else "",
         approval=approval.as_json(),
     )
     return Ruling((opened,))
@@ -240,12 +251,34 @@ def audit(current: Reservation | None) -> Ruling:
     return Ruling((_move(current, ReservationState.SENT_AUDITED, receipt=current.receipt),))
 
 
-def reconcile(current: Reservation | None, *, receipt: Mapping[str, Json]) -> Ruling:
-    """Outside evidence that it was sent, in one step from wherever it stands. What contradicts it is an error, and is kept."""
+def doubt(current: Reservation) -> Ruling:
+    """A person accepted an older copy of the store: what was open in it may have been sent from the newer one."""
+    if current.state not in (ReservationState.PREPARED, ReservationState.SENDING):
+        return _ALREADY_SO
+    note = f"it was {current.state} in a copy of the ledger that was accepted"
+    return Ruling((_move(current, ReservationState.UNKNOWN, reason=Reason.MIGRATED, note=note),))
+
+
+def reconcile(current: Reservation | None, *, receipt: Mapping[str, Json], reservation_id: str | None = None) -> Ruling:
+    """Outside evidence that `reservation_id` (None: the latest) was sent, in one step from wherever it stands. What contradicts it is an error, and is kept:
+    of an attempt that has been replaced, as late evidence at the latest one, which then is not sent."""
     if current is None:
         return _NOT_FOUND
     if invalid := _unacceptable_evidence(receipt):
         return _refuse(LedgerCode.INVALID, invalid)
+    if reservation_id not in (None, current.reservation_id):
+        said: dict[str, Json] = {
+            "state": ReservationState.DELIVERED.value,
+            "receipt": dict(receipt),
+            "reservation": reservation_id,
+        }
+        return _late(
+            current,
+            said,
+            LedgerCode.RECEIPT_CONFLICT,
+            f"an earlier attempt at {current.slot.key} was sent, and attempt {current.attempt} is {current.state}: the receipt was kept; "
+            "look at both before anything else",
+        )
     state = current.state
     if state is ReservationState.SENDING:
         return Ruling((_move(current, ReservationState.DELIVERED, receipt=receipt, reason=Reason.RECONCILED),))

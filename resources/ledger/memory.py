@@ -24,7 +24,7 @@ from guards.delivery.row import GENESIS, Head, NotARow
 from guards.delivery.slot import Grant, Slot
 from guards.delivery.transition import Ruling
 from guards.gate import Authorization
-from resources.ledger.interface import LEASE_SECONDS, MOST_PER_PAGE, Health, Repairs, Snapshot, StoredRow, Verification
+from resources.ledger.interface import LEASE_SECONDS, MOST_PER_PAGE, Health, Repair, Repairs, Snapshot, StoredRow, Verification
 from resources.state.errors import LeaseLost
 
 
@@ -38,6 +38,8 @@ class Kept:
     """By reservation."""
     leases: dict[Slot, tuple[object, datetime]] = field(default_factory=dict)
     lock: RLock = field(default_factory=RLock)
+    accepted_at: datetime | None = None
+    """When a person last accepted that this is an older copy."""
 
     @property
     def head(self) -> Head:
@@ -79,6 +81,7 @@ class MemoryLedger:
                 not_before=not_before,
                 not_after=not_after,
                 approval=approval,
+                doubt_before=self._kept.accepted_at,
             )
             return self._carry_out(current, ruling)
 
@@ -135,13 +138,18 @@ class MemoryLedger:
     def replace(self, slot: Slot, *, approval: Approval, key: str, pins: Pins | None = None) -> Reservation | LedgerRefused:
         with self._kept.lock:
             current = self._latest(slot)
-            return self._carry_out(current, transition.replace(current, approval=approval, key=key, pins=pins))
+            ruling = transition.replace(current, approval=approval, key=key, pins=pins, doubt_before=self._kept.accepted_at)
+            return self._carry_out(current, ruling)
 
     def audit(self, reservation_id: str) -> Reservation | LedgerRefused:
         return self._on(reservation_id, transition.audit)
 
     def reconcile(self, reservation_id: str, *, receipt: Mapping[str, Json]) -> Reservation | LedgerRefused:
-        return self._on(reservation_id, lambda current: transition.reconcile(current, receipt=receipt))
+        return self._on(
+            reservation_id,
+            lambda current: transition.reconcile(current, reservation_id=reservation_id, receipt=receipt),
+            any_attempt=True,
+        )
 
     # Looking
 
@@ -222,9 +230,18 @@ class MemoryLedger:
 
     # Keeping
 
-    def repair(self) -> Repairs:
-        """There is nothing that this store would repair."""
-        return Repairs(left=self.verify().faults)
+    def repair(self, *, accept_copy: bool = False) -> Repairs:
+        """`accept_copy`: it is a copy whenever somebody says so. Beside that there is nothing that this store would repair."""
+        made: list[Repair] = []
+        with self._kept.lock:
+            if accept_copy and not self.verify().faults:
+                for slot in sorted(self.unfinished()):
+                    current = self._latest(slot)
+                    if current is not None and (ruling := transition.doubt(current)).entries:
+                        self._carry_out(current, ruling)
+                        made.append(Repair(f"{slot.key} was {current.state} and is unknown", slot=slot))
+                self._kept.accepted_at = self.now()
+            return Repairs(tuple(made), left=self.verify().faults)
 
     def rows(self) -> Iterator[StoredRow]:
         with self._kept.lock:

@@ -143,7 +143,12 @@ class PostgresLedger:
         return self._on(reservation_id, "the audit", transition.audit)
 
     def reconcile(self, reservation_id: str, *, receipt: Mapping[str, Json]) -> Reservation | LedgerRefused:
-        return self._on(reservation_id, "the reconciliation", lambda current: transition.reconcile(current, receipt=receipt))
+        return self._on(
+            reservation_id,
+            "the reconciliation",
+            lambda current: transition.reconcile(current, reservation_id=reservation_id, receipt=receipt),
+            any_attempt=True,
+        )
 
     # Looking
 

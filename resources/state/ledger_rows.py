@@ -40,6 +40,7 @@ def project(reservation: Reservation) -> dict[str, Json]:
         "evidence": dict(reservation.evidence),
         "approval": dict(reservation.approval),
         "late": [dict(said) for said in reservation.late],
+        "used": list(reservation.used),
     }
 
 
@@ -78,6 +79,7 @@ class Held:
             evidence=body["evidence"],
             approval=body["approval"],
             late=tuple(body["late"]),
+            used=tuple(body["used"]),
             is_live=is_live,
             lease_expires_at=ends_at,
         )

@@ -191,6 +191,32 @@ def test_late_evidence_about_a_replaced_attempt_is_kept_with_the_latest_and_stop
     assert code(ledger.grant(second.reservation_id, holder="run-2")) is C.RECEIPT_CONFLICT
 
 
+def test_outside_evidence_about_a_replaced_attempt_is_kept_with_the_latest_and_stops_its_grant(world, ledger):
+    """The provider's log arrived a day late: what a person had resolved as not sent was accepted after all."""
+    first = brought_to(ledger, S.RESOLVED_NOT_SENT, feed())
+    second = told(ledger.replace(feed(), approval=LEE, key="run-2"))
+    assert code(ledger.reconcile(first.reservation_id, receipt=RECEIPT)) is C.RECEIPT_CONFLICT
+    kept = world.content()
+    assert code(ledger.reconcile(first.reservation_id, receipt=RECEIPT)) is C.RECEIPT_CONFLICT
+    assert world.content() == kept, "the same is kept once"
+    assert told(world.open().get(second.reservation_id)).is_contradicted
+    assert code(ledger.grant(second.reservation_id, holder="run-2")) is C.RECEIPT_CONFLICT
+    assert ledger.verify().faults == ()
+
+
+def test_one_approval_opens_one_attempt_ever(world, ledger):
+    """Lee's approval, then another, then Lee's again: what was allowed once would have been sent twice."""
+    brought_to(ledger, S.KNOWN_FAILURE, feed())
+    for number in range(3):
+        held = told(ledger.replace(feed(), approval=LEE if not number else Approval(10 + number, "Kim"), key="run-2"))
+        grant = ledger.grant(held.reservation_id, holder="run-2")
+        assert isinstance(grant, Grant)
+        told(ledger.settle(grant, known_failure(Reason.REJECTED)))
+        for handle in (ledger, world.open()):
+            assert code(handle.replace(feed(), approval=LEE, key="run-3")) is C.APPROVAL
+    assert ledger.verify().faults == ()
+
+
 def test_an_attempt_is_replaced_once_per_approval(ledger):
     grant = brought_to(ledger, S.KNOWN_FAILURE, feed())
     assert code(ledger.replace(feed(), approval=Approval(3, " "), key="run-2")) is C.APPROVAL

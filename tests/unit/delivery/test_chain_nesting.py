@@ -1,5 +1,7 @@
 """What is nested deeper than every reader can follow is refused before it is written."""
 
+from dataclasses import replace
+
 import pytest
 
 from guards.delivery import transition
@@ -7,7 +9,8 @@ from guards.delivery.nesting import MOST_NESTED, is_too_deep
 from guards.delivery.outcome import delivered
 from guards.delivery.pins import NotPins, Pins
 from guards.delivery.refusal import LedgerCode
-from tests.unit.delivery.entries import grant_of, sending
+from guards.delivery.row import Head, NotARow, append, parse_row
+from tests.unit.delivery.entries import NOW, grant_of, sending
 
 pytestmark = pytest.mark.fast
 
@@ -41,3 +44,29 @@ def test_pins_and_evidence_are_bounded():
     refused = transition.settle(held, grant=grant_of(held), outcome=delivered(nested(MOST_NESTED + 1))).refused
     assert refused is not None
     assert refused.code is LedgerCode.INVALID
+
+
+@pytest.mark.parametrize("field", ["receipt", "evidence", "approval"])
+def test_a_stored_row_that_is_nested_deeper_is_not_one_of_ours(field):
+    """An import took evidence nested 700 deep at a shallow stack; a caller further down could not open the store again."""
+    held = sending()
+    (entry,) = transition.settle(held, grant=grant_of(held), outcome=delivered({"x": 1})).entries
+    (kept,) = append(Head(), (replace(entry, **{field: nested(MOST_NESTED)}),), at=NOW)
+    assert parse_row(kept.bytes) == kept
+    (deep,) = append(Head(), (replace(entry, **{field: nested(MOST_NESTED + 1)}),), at=NOW)
+    with pytest.raises(NotARow, match="nested"):
+        parse_row(deep.bytes)
+
+
+def test_what_was_said_late_may_be_as_deep_as_what_it_says():
+    held = sending()
+    late = transition.settle(held, grant=replace(grant_of(held), fence=9), outcome=delivered(nested(MOST_NESTED)))
+    (row,) = append(Head(), late.entries, at=NOW)
+    assert parse_row(row.bytes) == row
+
+
+def test_flat_rows_with_many_objects_are_rows():
+    held = sending()
+    ruling = transition.settle(held, grant=grant_of(held), outcome=delivered({"seen": [{} for _ in range(100)]}))
+    (row,) = append(Head(), ruling.entries, at=NOW)
+    assert parse_row(row.bytes) == row

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from guards.delivery.entry import Entry, Event, IllegalEntry, Reservation, advance
+from guards.delivery.entry import Entry, Event, IllegalEntry, Reservation, advance, may_be_replaced
 from guards.delivery.outcome import Reason
 from guards.delivery.reservation import EDGES, ReservationState
-from tests.unit.delivery.entries import FEED, NOW, PINS, RECEIPT, in_state
+from tests.unit.delivery.entries import FEED, KIM, NOW, PINS, RECEIPT, WEEKLY, in_state
 
 pytestmark = pytest.mark.fast
 
@@ -25,6 +25,7 @@ def moving(before: Reservation, after: ReservationState, **changes: object) -> E
         holder="run-9" if granted else before.holder,
         pins_digest=before.pins.digest,
         receipt=before.receipt or (RECEIPT if after.is_proven_sent else {}),
+        evidence={"asked": "them"} if after is ReservationState.RESOLVED_NOT_SENT else {},
     )
     return replace(entry, **changes)
 
@@ -84,11 +85,36 @@ def test_nothing_moves_before_it_was_opened(before):
         ({"fence": 7}, "moved to delivered by run-1 with fence 7"),
         ({"holder": "run-2"}, "moved to delivered by run-2 with fence 1"),
         ({"receipt": {}}, "delivered without evidence"),
+        ({"note": "n" * 501}, "a note of 501 characters"),
     ],
 )
 def test_a_stored_move_that_this_program_would_not_have_made_is_named(changes, why):
     held = in_state(ReservationState.SENDING)
     assert advance(held, moving(held, ReservationState.DELIVERED, **changes), at=NOW) == IllegalEntry(why)
+
+
+@pytest.mark.parametrize("holder", ["", "free text", "\x1b[31m", "n" * 129])
+def test_a_stored_grant_to_what_is_no_holder_is_named(holder):
+    """A crafted export: a terminal's control characters as the holder, or nobody at all who may call the provider."""
+    held = in_state(ReservationState.PREPARED)
+    assert advance(held, moving(held, ReservationState.SENDING, holder=holder), at=NOW) == IllegalEntry(
+        "granted to what is no holder"
+    )
+
+
+def test_a_stored_resolution_needs_evidence_whatever_it_says():
+    held = in_state(ReservationState.UNKNOWN)
+    forged = moving(held, ReservationState.RESOLVED_NOT_SENT, evidence={}, receipt=RECEIPT)
+    assert advance(held, forged, at=NOW) == IllegalEntry("resolved_not_sent without evidence")
+
+
+def test_a_stored_failure_of_a_kind_that_cannot_fail_for_certain_is_named_unless_it_was_imported():
+    held = in_state(ReservationState.SENDING, WEEKLY)
+    failed = moving(held, ReservationState.KNOWN_FAILURE, reason=Reason.REJECTED)
+    assert advance(held, failed, at=NOW) == IllegalEntry("a weekly slot failed for certain")
+    imported = advance(held, replace(failed, reason=Reason.MIGRATED), at=NOW)
+    assert isinstance(imported, Reservation)
+    assert not may_be_replaced(imported)
 
 
 def test_an_audit_inherits_the_receipt_and_never_replaces_it():
@@ -118,7 +144,14 @@ def opening(**changes: object) -> Entry:
         (ReservationState.KNOWN_FAILURE, {"pins": None}, "an attempt opened without the pins its digest is of"),
         (ReservationState.KNOWN_FAILURE, {"pins_digest": "0" * 64}, "an attempt opened without the pins its digest is of"),
         (ReservationState.KNOWN_FAILURE, {"attempt": 3}, "attempt 3 opened after 1"),
-        (ReservationState.KNOWN_FAILURE, {"fence": 1}, "attempt 2 opened with fence 1"),
+        (ReservationState.KNOWN_FAILURE, {"fence": 1}, "attempt 2 opened with fence 1 by nobody"),
+        (ReservationState.KNOWN_FAILURE, {"holder": "run-2"}, "attempt 2 opened with fence 2 by run-2"),
+        (ReservationState.KNOWN_FAILURE, {"key": "free text"}, "attempt 2 opened under a request key that is none"),
+        (
+            ReservationState.KNOWN_FAILURE,
+            {"approval": KIM.as_json()},
+            "attempt 2 opened under an approval that had opened one before",
+        ),
         (ReservationState.UNKNOWN, {}, "attempt 2 opened over one that is unknown"),
         (ReservationState.DELIVERED, {}, "attempt 2 opened over one that is delivered"),
     ],

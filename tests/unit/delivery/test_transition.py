@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from guards.delivery import transition
+from guards.delivery.entry import is_used, thin
 from guards.delivery.outcome import LONGEST_NOTE, Approval, Outcome, Reason, abandoned, delivered, known_failure, unknown
 from guards.delivery.pins import AUTHORITY, Pins
 from guards.delivery.refusal import LedgerCode
@@ -371,6 +372,55 @@ def test_outside_evidence_that_contradicts_the_record_is_an_error_and_is_kept(st
     assert code(ruling) is LedgerCode.RECEIPT_CONFLICT
     told = carried_out(held, ruling)
     assert (told.state, told.is_contradicted) == (state, True)
+
+
+@pytest.mark.parametrize("state", [S.PREPARED, S.SENDING, S.DELIVERED])
+def test_outside_evidence_about_a_replaced_attempt_is_kept_with_the_latest(state):
+    """The provider's log arrived a day late: the attempt that a person had resolved as not sent was accepted after all."""
+    first = in_state(S.KNOWN_FAILURE)
+    held = carried_out(first, transition.replace(first, approval=LEE, key="run-2"))
+    if state is not S.PREPARED:
+        held = carried_out(held, transition.grant(held, holder="run-2"))
+    if state is S.DELIVERED:
+        held = carried_out(held, transition.settle(held, grant=grant_of(held), outcome=delivered({"x": 1})))
+    ruling = transition.reconcile(held, receipt=RECEIPT, reservation_id=first.reservation_id)
+    assert code(ruling) is LedgerCode.RECEIPT_CONFLICT
+    told = carried_out(held, ruling)
+    assert (told.state, told.is_contradicted) == (state, True)
+    assert told.late[-1]["reservation"] == first.reservation_id
+    again = transition.reconcile(told, receipt=RECEIPT, reservation_id=first.reservation_id)
+    assert (again.entries, code(again)) == ((), LedgerCode.RECEIPT_CONFLICT)
+
+
+def test_an_approval_opens_one_attempt_ever():
+    """Kim's approval, then Lee's, then Kim's again: what Kim had allowed once would have been sent twice."""
+    held = in_state(S.KNOWN_FAILURE)
+    for approval in (LEE, Approval(19, "Kim")):
+        assert code(transition.replace(held, approval=KIM, key="run-9")) is LedgerCode.APPROVAL
+        held = carried_out(held, transition.replace(held, approval=approval, key="run-2"))
+        held = carried_out(held, transition.grant(held, holder="run-2"))
+        held = carried_out(held, transition.settle(held, grant=grant_of(held), outcome=known_failure(Reason.REJECTED)))
+        for used in (KIM, approval):
+            assert code(transition.replace(held, approval=used, key="run-9")) is LedgerCode.APPROVAL
+            assert is_used(thin(held), used.as_json())
+
+
+@pytest.mark.parametrize(("minutes", "opened"), [(1, S.UNKNOWN), (0, S.PREPARED)])
+def test_another_attempt_over_one_that_failed_before_a_copy_was_accepted_opens_in_doubt(minutes, opened):
+    """The store that was lost may have made that attempt already, and sent it."""
+    held = in_state(S.KNOWN_FAILURE)
+    ruling = transition.replace(held, approval=LEE, key="run-2", doubt_before=NOW + timedelta(minutes=minutes))
+    told = carried_out(held, ruling)
+    assert (told.attempt, told.state, bool(told.note)) == (2, opened, opened is S.UNKNOWN)
+
+
+@pytest.mark.parametrize("state", list(S))
+def test_what_was_open_in_a_copy_that_is_accepted_is_in_doubt(state):
+    held = in_state(state)
+    told = carried_out(held, transition.doubt(held))
+    was_open = state in (S.PREPARED, S.SENDING)
+    assert told.state is (S.UNKNOWN if was_open else state)
+    assert (told.reason is Reason.MIGRATED, told == held) == (was_open, not was_open)
 
 
 def test_an_empty_receipt_reconciles_nothing():
