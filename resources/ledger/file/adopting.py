@@ -11,7 +11,7 @@ from guards.delivery.entry import Event
 from guards.delivery.refusal import LedgerCode, LedgerRefused
 from guards.delivery.replay import Replay
 from guards.delivery.row import Row, parse_row
-from resources.ledger.file.claims import claim_of
+from resources.ledger.file.claims import claim_before
 from resources.ledger.file.core import Core
 from resources.ledger.file.disk import File
 from resources.ledger.file.fence import FenceReason, FenceState
@@ -108,7 +108,7 @@ class Adopter:
             core.disk.rename(staged, path_of(number))
         sync_directory(core.disk, NAME)
         core.segments.reopen()
-        core.claims.write_many(claim_of(row.entry) for row in self._opening_rows())
+        core.claims.write_many(claim_before(row) for row in self._opening_rows())
 
     def _opening_rows(self) -> Iterator[Row]:
         for number in range(1, len(self._staged) + 1):

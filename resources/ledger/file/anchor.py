@@ -19,6 +19,7 @@ from resources.ledger.file.writing import sync as synced
 NAME: Final = "anchor"
 SLOT_BYTES: Final = 512
 SLOTS: Final = 2
+_FLAGS: Final = ("false", "true")
 
 
 class Signature(NamedTuple):
@@ -33,7 +34,8 @@ class Signature(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """`serial` grows with each write; `is_synced` was made durable before its writer went on; `segment` the active one's number."""
+    """`serial` grows with each write; `is_synced` was made durable before its writer went on; `segment` the active one's number;
+    `generation` and `is_retired` are the fence document's, at the time."""
 
     store: str
     serial: int
@@ -41,12 +43,15 @@ class Anchor:
     segment: int
     signature: Signature
     is_synced: bool
+    generation: int
+    is_retired: bool = False
 
     @property
     def bytes(self) -> bytes:
         # Canonical JSON, spelt here because it is written with every transition: every value is a number, a flag, or hex digits.
         held = (
-            f'{{"digest":"{self.head.digest}","is_synced":{"true" if self.is_synced else "false"},"segment":{self.segment},'
+            f'{{"digest":"{self.head.digest}","generation":{self.generation},"is_retired":{_FLAGS[self.is_retired]},'
+            f'"is_synced":{_FLAGS[self.is_synced]},"segment":{self.segment},'
             f'"sequence":{self.head.sequence},"serial":{self.serial},"signature":[{",".join(map(str, self.signature))}],'
             f'"store":"{self.store}"}}'
         )
@@ -65,6 +70,8 @@ def parse_anchor(stored: bytes) -> Anchor | None:
             segment=held["segment"],
             signature=Signature(*held["signature"]),
             is_synced=held["is_synced"],
+            generation=held["generation"],
+            is_retired=held["is_retired"],
         )
         return anchor if anchor.bytes == stored else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -93,7 +100,17 @@ class AnchorFile:
     def damaged(self) -> tuple[int, ...]:
         return tuple(number for number, each in enumerate(self.slots) if each is None)
 
-    def write(self, *, store: str, head: Head, segment: int, signature: Signature, sync: bool) -> None:
+    def write(
+        self,
+        *,
+        store: str,
+        head: Head,
+        segment: int,
+        signature: Signature,
+        sync: bool,
+        generation: int,
+        is_retired: bool = False,
+    ) -> None:
         """`OSError` of the write, `SyncFailed` of the sync. Without `sync` it is for the other processes of this host, not for a crash."""
         newest = self.newest
         made = Anchor(
@@ -103,6 +120,8 @@ class AnchorFile:
             segment=segment,
             signature=signature,
             is_synced=sync,
+            generation=generation,
+            is_retired=is_retired,
         )
         number = self._spare()
         data = made.bytes
@@ -125,9 +144,27 @@ class AnchorFile:
         self._disk.done(self._file)
 
 
-def both_slots(*, store: str, head: Head, segment: int, signature: Signature, serial: int = 1) -> bytes:
+def both_slots(
+    *,
+    store: str,
+    head: Head,
+    segment: int,
+    signature: Signature,
+    generation: int,
+    is_retired: bool = False,
+    serial: int = 1,
+) -> bytes:
     """A fresh file's content."""
     return b"".join(
-        Anchor(store=store, serial=serial + number, head=head, segment=segment, signature=signature, is_synced=True).bytes
+        Anchor(
+            store=store,
+            serial=serial + number,
+            head=head,
+            segment=segment,
+            signature=signature,
+            is_synced=True,
+            generation=generation,
+            is_retired=is_retired,
+        ).bytes
         for number in range(SLOTS)
     )

@@ -3,12 +3,13 @@
     claims/<customer>/<period>/<kind>         attempt 1
     claims/<customer>/<period>/<kind>.<n>     attempt n
 
-It holds what its opening row says (pins whole), so a claim whose row was never written can be completed, or be given up as doubt.
+It holds what its opening row says (pins whole), so a claim whose row was never written can be completed, or be given up as doubt. It also
+holds the head on which it was made: that row was durable before the claim, so where the chain does not hold it, rows are missing.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,6 +17,7 @@ from typing import Any, Final
 from guards.canonical import Json, canonical_json
 from guards.delivery.entry import Entry
 from guards.delivery.pins import Pins
+from guards.delivery.row import Head, Row
 from guards.delivery.slot import NotASlot, Slot
 from guards.text import one_line
 from resources.errors import ConfigurationError
@@ -36,12 +38,15 @@ class Claim:
     pins: Pins
     key: str
     approval: dict[str, Json]
+    after: Head
+    """The chain's head when it was made."""
 
     @property
     def bytes(self) -> bytes:
         held = canonical_json(
             {
                 "version": 1,
+                "after": {"sequence": self.after.sequence, "digest": self.after.digest},
                 "customer": self.slot.customer,
                 "period": self.slot.period,
                 "kind": self.slot.kind,
@@ -56,10 +61,21 @@ class Claim:
         return b'{"checksum":"' + hashlib.sha256(held).hexdigest().encode("ascii") + b'","claim":' + held + b"}\n"
 
 
-def claim_of(entry: Entry) -> Claim:
+def claim_of(entry: Entry, after: Head) -> Claim:
     """Of an entry that opens an attempt."""
     assert entry.pins is not None
-    return Claim(slot=entry.slot, attempt=entry.attempt, pins=entry.pins, key=entry.key, approval=dict(entry.approval))
+    return Claim(
+        slot=entry.slot, attempt=entry.attempt, pins=entry.pins, key=entry.key, approval=dict(entry.approval), after=after
+    )
+
+
+def head_before(row: Row) -> Head:
+    return Head(row.sequence - 1, row.previous)
+
+
+def claim_before(row: Row) -> Claim:
+    """Of a row that opens an attempt, as if it had been written at once."""
+    return claim_of(row.entry, head_before(row))
 
 
 def parse_claim(stored: bytes) -> Claim | None:
@@ -72,6 +88,7 @@ def parse_claim(stored: bytes) -> Claim | None:
             pins=Pins(facts=held["pins"]["facts"], authority=held["pins"]["authority"]),
             key=held["key"],
             approval=held["approval"],
+            after=Head(held["after"]["sequence"], held["after"]["digest"]),
         )
         return claim if claim.bytes == stored else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -104,15 +121,22 @@ class Claims:
         finally:
             self._disk.done(file)
 
-    def problem(self, entry: Entry) -> str:
-        """Why the claim of this opening entry is not what it should be; "" when it is."""
+    def problem(self, row: Row, holds: Callable[[Head], bool]) -> str:
+        """Why the claim of this opening row is not what it should be; "" when it is. `holds`: the chain before it does."""
+        entry = row.entry
         try:
             stored = self.read(entry.slot, entry.attempt)
         except OSError as error:
             return f"its claim cannot be read ({error.strerror})"
         if stored is None:
             return "its claim is gone"
-        return "" if stored == claim_of(entry).bytes else "its claim is not what was written"
+        if stored == claim_of(entry, head_before(row)).bytes:
+            return ""
+        claim = parse_claim(stored)  # completed by a later request: other rows may have come in between
+        if claim is None or stored != claim_of(entry, claim.after).bytes:
+            return "its claim is not what was written"
+        is_before = claim.after.sequence < row.sequence and holds(claim.after)
+        return "" if is_before else "its claim was made on a row that the chain does not hold"
 
     def publish(self, claim: Claim) -> bool:
         """Durable when this returns. False: there is one already, and nothing was changed. `OSError`: nothing is left of it."""

@@ -75,6 +75,10 @@ class Core:
     def store(self) -> str:
         return self.fence.store if self.fence is not None else "????????"
 
+    @property
+    def doubt_before(self) -> datetime | None:
+        return self.fence.doubt_before if self.fence is not None else None
+
     def now(self) -> datetime:
         return self._clock().astimezone(UTC)
 
@@ -122,6 +126,7 @@ class Core:
         try:
             self._lock.acquire()
             mine, named = self.disk.status(self._lock.file), self.disk.status_of(LOCK)
+            here, at_path = self.disk.status_of(), self.disk.status_of_root()
         except OSError as error:
             raise Unreachable(
                 f"the ledger could not be locked ({error.strerror or error!r}): look at its directory, then try again"
@@ -129,6 +134,11 @@ class Core:
         if (mine.st_dev, mine.st_ino) != (named.st_dev, named.st_ino):
             self.close(
                 "the ledger's lock file was replaced while it was open, so the lock proves nothing: close every user of it, then open it again"
+            )
+            raise Unreachable(self._closed)
+        if (here.st_dev, here.st_ino) != (at_path.st_dev, at_path.st_ino):
+            self.close(
+                "another directory stands where the ledger's was when it was opened: was it moved, or something mounted over it? Open it again"
             )
             raise Unreachable(self._closed)
         self._is_locked = True
@@ -151,7 +161,13 @@ class Core:
         """A sync failed: what was written may be there, or only seem to be. Nothing is believed until everything was read again."""
         if self.fence is not None and self.fence.state is FenceState.READY:  # any other state keeps its own reason
             note = one_line(str(failed), limit=200)
-            doubtful = replace(self.fence, state=FenceState.RECOVERY_REQUIRED, reason=FenceReason.SYNC_FAILED, note=note)
+            doubtful = replace(
+                self.fence,
+                state=FenceState.RECOVERY_REQUIRED,
+                reason=FenceReason.SYNC_FAILED,
+                note=note,
+                generation=self._generation + 1,
+            )
             try:
                 write_fence(self.disk, doubtful)
             except (OSError, SyncFailed):
@@ -245,6 +261,7 @@ class Core:
                     state=FenceState.RECOVERY_REQUIRED,
                     reason=FenceReason.CUT_BACK,
                     note=f"row {known.sequence} was known",
+                    head=known,
                 )
             )
         self._seen = self.segments.signature(scan.segment)
@@ -265,12 +282,51 @@ class Core:
                 self._publish(durable=True)
 
     def _publish(self, *, durable: bool) -> None:
+        self._anchor(self.index.head, durable=durable)
+
+    def _anchor(self, head: Head, *, durable: bool) -> None:
         assert self._seen is not None
-        self.anchor.write(store=self.store, head=self.index.head, segment=self.scan.segment, signature=self._seen, sync=durable)
+        self.anchor.write(
+            store=self.store,
+            head=head,
+            segment=self.scan.segment,
+            signature=self._seen,
+            sync=durable,
+            generation=self._generation,
+            is_retired=self._is_retired,
+        )
+
+    @property
+    def _generation(self) -> int:
+        newest = self.anchor.newest
+        return max(newest.generation if newest is not None else 0, self.fence.generation if self.fence is not None else 0)
+
+    @property
+    def _is_retired(self) -> bool:
+        newest = self.anchor.newest
+        return (newest is not None and newest.is_retired) or (self.fence is not None and self.fence.state is FenceState.RETIRED)
 
     def write_fence(self, fence: Fence) -> None:
-        write_fence(self.disk, fence)
-        self.fence, self._fence_seen = fence, self._fence_signature()
+        """Durable, and then the anchor says under which document it was written: never before, or a crash between them would tell of an
+        older document."""
+        self.anchor.read()
+        made = replace(fence, generation=self._generation + 1)
+        write_fence(self.disk, made)
+        self.fence, self._fence_seen = made, self._fence_signature()
+        newest = self.anchor.newest
+        if newest is not None and newest.store == made.store and not self.anchor.damaged:
+            self.anchor.write(
+                store=newest.store,
+                head=newest.head,
+                segment=newest.segment,
+                signature=newest.signature,
+                sync=True,
+                generation=made.generation,
+                is_retired=self._is_retired,
+            )
+
+    def fence_trouble(self) -> str:
+        return fence_trouble(self.disk, self.segments, self.fence, self.anchor.newest)
 
     def recover_from_failed_sync(self) -> None:
         """Everything is read again. What was being written goes to fresh files, since pages that failed may be marked clean."""
@@ -279,7 +335,7 @@ class Core:
             return
         self.write_afresh()
         self.write_fence(replace(self.fence, state=FenceState.READY, reason=FenceReason.NONE, note=""))
-        self.standing = Standing(fence_trouble(self.disk, self.fence))
+        self.standing = Standing(self.fence_trouble())
 
     def write_afresh(self) -> None:
         """What may seem to be on the disk, and not be."""
@@ -321,6 +377,8 @@ class Core:
             head=self.index.head,
             segment=self.scan.segment,
             signature=self._seen,
+            generation=self._generation,
+            is_retired=self._is_retired,
             serial=newest.serial + 1 if newest else 1,
         )
         publish_whole(self.disk, "temp/anchor", ANCHOR, data)
@@ -347,7 +405,7 @@ class Core:
         sync(self.disk, file)
         self._seen = signature_of(self.disk.status(file))
         try:
-            self.anchor.write(store=self.store, head=rows[-1].head, segment=number, signature=self._seen, sync=durable_anchor)
+            self._anchor(rows[-1].head, durable=durable_anchor)
         except OSError:
             if durable_anchor:
                 self._cut_back(before)

@@ -16,7 +16,7 @@ from guards.delivery.slot import NotASlot, Slot
 from resources.ledger.file.index import Doubt, Index, key_of
 from resources.ledger.file.segments import path_of
 
-_PREVIOUS: Final = re.compile(rb'"previous":"([0-9a-f]{64})","reason"')
+PREVIOUS: Final = re.compile(rb'"previous":"([0-9a-f]{64})","reason"')
 _RESERVATION: Final = re.compile(rb'"reservation":"([0-9a-f]{32})"')
 _SEQUENCE: Final = re.compile(rb'"sequence":([0-9]{1,18}),"state"')
 _ATTEMPT: Final = re.compile(rb'"attempt":([0-9]{1,9}),"customer"')
@@ -94,7 +94,7 @@ def owner(
     named = _named(text)
     attempt = _last(_ATTEMPT, text)
     by_name = named is not None and attempt.isdigit() and named.reservation_id(int(attempt)) == reservation
-    right = (_last(_PREVIOUS, text) == previous) + (_last(_SEQUENCE, text) == str(sequence)) + by_name
+    right = (_last(PREVIOUS, text) == previous) + (_last(_SEQUENCE, text) == str(sequence)) + by_name
     if right < 2:
         return None
     by_reservation = known(reservation)

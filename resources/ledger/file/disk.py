@@ -118,6 +118,10 @@ class Disk:
         """Of the name itself, never of what a link points to."""
         return os.stat(path, dir_fd=self._directory, follow_symlinks=False)
 
+    def status_of_root(self) -> os.stat_result:
+        """Of what stands at the directory's own path now."""
+        return self.root.lstat()
+
     def names(self, path: str = ".") -> list[str]:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _OPEN, dir_fd=self._directory)
         try:

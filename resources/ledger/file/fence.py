@@ -4,10 +4,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
 from guards.canonical import Json, canonical_json
+from guards.delivery.row import Head
 from resources.ledger.file.disk import Disk
 from resources.ledger.file.writing import create_anew, publish_whole, write_all
 
@@ -42,7 +44,8 @@ class FenceReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """`place` is `place.identity`; `store` 8 hex digits that a store keeps for life."""
+    """`place` is `place.identity`; `store` 8 hex digits that a store keeps for life. `generation` grows with each document; the anchor names
+    the one that it was written under, so an older one that was put back is noticed."""
 
     state: FenceState
     store: str
@@ -51,6 +54,11 @@ class Fence:
     note: str = ""
     accepted: int = 0
     """How often a person has accepted a copy or a loss: what a process knew before counts no longer then."""
+    accepted_at: str = ""
+    """When that was last, as ISO 8601: what was due before may have been sent elsewhere."""
+    head: Head = field(default_factory=Head)
+    """The row that must be there: with `cut_back` the one that was known, with `accepting` the last that was accepted."""
+    generation: int = 0
 
     @property
     def may_be_tidied(self) -> bool:
@@ -66,7 +74,14 @@ class Fence:
             "reason": self.reason.value,
             "note": self.note,
             "accepted": self.accepted,
+            "accepted_at": self.accepted_at,
+            "head": {"sequence": self.head.sequence, "digest": self.head.digest},
+            "generation": self.generation,
         }
+
+    @property
+    def doubt_before(self) -> datetime | None:
+        return datetime.fromisoformat(self.accepted_at) if self.accepted_at else None
 
     @property
     def checksum(self) -> str:
@@ -88,6 +103,9 @@ def parse_fence(stored: bytes) -> Fence | None:
             reason=FenceReason(held["reason"]),
             note=held["note"],
             accepted=held["accepted"],
+            accepted_at=held["accepted_at"],
+            head=Head(held["head"]["sequence"], held["head"]["digest"]),
+            generation=held["generation"],
         )
         return fence if fence.bytes == stored else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -1,11 +1,15 @@
-"""Leases: one locked byte per reservation that is being sent. The kernel drops it with the process that holds it, whatever kills that."""
+"""Leases: one locked byte per reservation that is being sent. The kernel drops it with the process that holds it, whatever kills that.
+
+They are bytes of the lock file itself: whoever replaced a file of their own could end the lease of a process that lives.
+"""
 
 from typing import Final
 
 from resources.ledger.file.disk import Disk, File
 from resources.ledger.file.locks import is_locked, lock, try_lock, unlock
 
-NAME: Final = "leases"
+_FIRST: Final = 2
+"""Behind the bytes of the store's own lock."""
 _DIGITS: Final = 15
 """Of the reservation id, so that every offset fits an off_t: two of 1,000,000 reservations share a byte with odds of 1 in 2,000,000,
 and then one waits for the other."""
@@ -14,8 +18,8 @@ and then one waits for the other."""
 class Leases:
     """Used while the store's lock is held, so taking and asking never race."""
 
-    def __init__(self, disk: Disk, file: File) -> None:
-        self._disk = disk
+    def __init__(self, file: File) -> None:
+        """On the lock's own descriptor: who closes that ends them."""
         self._file = file
         self._held: set[str] = set()
 
@@ -39,9 +43,7 @@ class Leases:
         return reservation_id in self._held or is_locked(self._file.descriptor, _offset(reservation_id))
 
     def close(self) -> None:
-        """Ends all that are held here."""
         self._held.clear()
-        self._disk.done(self._file)
 
 
 class MainLock:
@@ -68,4 +70,4 @@ class MainLock:
 
 
 def _offset(reservation_id: str) -> int:
-    return int(reservation_id[:_DIGITS], 16)
+    return _FIRST + int(reservation_id[:_DIGITS], 16)

@@ -139,6 +139,7 @@ class Looker:
                 oldest_sending_at=min((each.changed_at for each in sending), default=None),
                 stale_sending=tuple(sorted(each.slot for each in sending if not each.is_live)),
                 recovery=self._core.standing.trouble,
+                blocked=len(index.doubts),
             )
 
     def verify(self) -> Verification:

@@ -9,7 +9,7 @@ from guards.delivery import transition
 from guards.delivery.entry import Entry, Event, IllegalEntry, Reservation, advance
 from guards.delivery.refusal import LedgerCode, LedgerRefused
 from guards.delivery.reservation import ReservationState
-from guards.delivery.row import NotARow, Row, parse_row
+from guards.delivery.row import Head, NotARow, Row, parse_row
 from guards.delivery.slot import Slot
 from guards.delivery.transition import Ruling
 from resources.ledger.file.claims import Claim, claim_of, parse_claim
@@ -113,20 +113,24 @@ class Mover:
         stored = self._core.claims.read(current.slot, current.attempt)
         if stored is None:
             return "its claim is gone"
+        claim = parse_claim(stored)
         wanted = Claim(
             slot=current.slot,
             attempt=current.attempt,
             pins=current.pins,
             key=current.key,
             approval=dict(current.opened_under),
+            after=claim.after if claim is not None else Head(),
         )
-        return "" if stored == wanted.bytes else "its claim is not what was written"
+        if stored != wanted.bytes:
+            return "its claim is not what was written"
+        return "" if self._core.scan.has(wanted.after) else "its claim was made on a row that the chain does not hold"
 
     def _append_claimed(self, current: Reservation | None, entries: tuple[Entry, ...]) -> Reservation | LedgerRefused:
-        claim = claim_of(entries[0])
         rows = self._rows(entries)
         if isinstance(rows, LedgerRefused):
             return rows
+        claim = claim_of(entries[0], self._core.index.head)
         if not self._core.claims.publish(claim):
             return self._complete(current, entries[0])
         try:
@@ -145,6 +149,12 @@ class Mover:
             return LedgerRefused(
                 LedgerCode.RECOVERY_REQUIRED,
                 f"{entry.slot.key} is in doubt, nothing is sent for it: {where} was altered. `opsguard ledger repair` makes it unknown",
+            )
+        if not self._core.scan.has(claim.after):
+            return LedgerRefused(
+                LedgerCode.RECOVERY_REQUIRED,
+                f"{entry.slot.key} is in doubt, nothing is sent for it: {where} was made on row {claim.after.sequence}, which the chain "
+                "does not hold. `opsguard ledger verify`",
             )
         if claim.pins.digest != entry.pins_digest:
             return LedgerRefused(

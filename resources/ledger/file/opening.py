@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from guards.delivery.row import Head
+from guards.text import one_line
 from resources.errors import ConfigurationError, OutcomeUnknown, Unreachable
-from resources.ledger.file import claims, leases, segments
+from resources.ledger.file import claims, segments
 from resources.ledger.file.anchor import NAME as ANCHOR
-from resources.ledger.file.anchor import AnchorFile, both_slots
+from resources.ledger.file.anchor import Anchor, AnchorFile, both_slots
 from resources.ledger.file.core import Core
 from resources.ledger.file.disk import PRIVATE_DIRECTORY, Disk, File
 from resources.ledger.file.fence import Fence, FenceReason, FenceState, read_fence, write_fence
@@ -37,15 +38,21 @@ def open_core(
     mounts: Callable[[], str],
     seal_rows: int,
     seal_bytes: int,
+    create: bool,
 ) -> Core:
     """`ConfigurationError` or `Unreachable` when it cannot stand here; a store that may not send is opened, and says so."""
     try:
-        _make_root(root)
+        if create:
+            _make_root(root)
+        elif not os.path.lexists(root):
+            raise _absent(root)
         require_place(root, mounts())
         opened = disk(root)
     except OSError as error:
         raise _cannot_open(error) from error
     try:
+        if not create and _holds_no_store(opened):
+            raise _absent(root)
         core = _open_parts(opened, clock=clock, seal_rows=seal_rows, seal_bytes=seal_bytes)
     except OSError as error:
         opened.close()
@@ -63,8 +70,34 @@ def open_core(
     except BaseException:
         core.close()
         raise
-    closed_in_children(core)
     return core
+
+
+def _absent(root: Path) -> ConfigurationError:
+    return ConfigurationError(
+        f"there is no ledger in {one_line(str(root), limit=300)}, and none is made here, because what was sent would be forgotten: is its "
+        "file system not mounted, was it moved, or does `ledger_dir` name another place?"
+    )
+
+
+def _holds_no_store(disk: Disk) -> bool:
+    return _is_untouched(disk)
+
+
+class _Opening:
+    """A lock is held before there is a core that a forked child could close: the child's copy would hold it on."""
+
+    def __init__(self, disk: Disk, lock: MainLock) -> None:
+        self._parts: tuple[MainLock | Disk, ...] = (lock, disk)
+        closed_in_children(self)
+
+    def forget(self) -> None:
+        for part in self._parts:
+            with suppress(OSError):
+                part.close()
+
+    def done(self) -> None:
+        self._parts = ()
 
 
 def _make_root(root: Path) -> None:
@@ -86,19 +119,19 @@ def _make_root(root: Path) -> None:
 
 def _open_parts(disk: Disk, *, clock: Callable[[], datetime], seal_rows: int, seal_bytes: int) -> Core:
     lock = MainLock(disk, _open_or_create(disk, LOCK))
+    opening = _Opening(disk, lock)
     lock.acquire()
     try:
         require_private_tree(disk)
         make_parts(disk)
         _clear_temporary(disk)
-        parts = [disk.open_fixed(name) for name in (leases.NAME, ANCHOR)] if _is_made(disk) else []
-        if not parts:
-            parts = [_open_or_create(disk, leases.NAME), _open_or_create(disk, ANCHOR)]
+        anchor = AnchorFile(disk, _open_or_create(disk, ANCHOR))
+        core = Core(disk, lock, Leases(lock.file), anchor, clock=clock, seal_rows=seal_rows, seal_bytes=seal_bytes)
+        closed_in_children(core)
+        opening.done()
     finally:
         lock.release()
-    return Core(
-        disk, lock, Leases(disk, parts[0]), AnchorFile(disk, parts[1]), clock=clock, seal_rows=seal_rows, seal_bytes=seal_bytes
-    )
+    return core
 
 
 def _clear_temporary(disk: Disk) -> None:
@@ -108,18 +141,13 @@ def _clear_temporary(disk: Disk) -> None:
             disk.unlink(f"temp/{name}")
 
 
-def _is_made(disk: Disk) -> bool:
-    names = set(disk.names())
-    return leases.NAME in names and ANCHOR in names
-
-
 def make_parts(disk: Disk) -> None:
     """Under the lock. Idempotent: what a crash left half made is finished, what was half taken over goes."""
     stored = read_fence(disk)
     if stored is None:
         if not _is_untouched(disk):
             return  # the fence is gone or was altered: opened so that a person can look
-    elif stored.state is not FenceState.PREPARING:
+    elif stored.state is not FenceState.PREPARING or not _may_be_finished(disk, stored):
         return
     elif stored.reason is FenceReason.ADOPTING:
         discard(disk)
@@ -127,22 +155,61 @@ def make_parts(disk: Disk) -> None:
         with suppress(FileExistsError):
             disk.make_directory(name)
     place = identity(disk, LOCK)
-    preparing = stored or Fence(state=FenceState.PREPARING, store=secrets.token_hex(4), place=place)
+    preparing = stored or Fence(state=FenceState.PREPARING, store=secrets.token_hex(4), place=place, generation=1)
     if stored is None:
         write_fence(disk, preparing)
-    disk.done(_open_or_create(disk, leases.NAME))
     with suppress(FileExistsError):
         disk.done(disk.create(path_of(1)))
     sync_directory(disk, segments.NAME)
-    begin = both_slots(store=preparing.store, head=Head(), segment=1, signature=signature_of(disk.status_of(path_of(1))))
+    begin = both_slots(
+        store=preparing.store,
+        head=Head(),
+        segment=1,
+        signature=signature_of(disk.status_of(path_of(1))),
+        generation=preparing.generation,
+    )
     publish_whole(disk, "temp/anchor", ANCHOR, begin)
-    write_fence(disk, replace(preparing, state=FenceState.READY, reason=FenceReason.NONE, place=place, note=""))
+    ready = replace(preparing, state=FenceState.READY, reason=FenceReason.NONE, place=place, note="")
+    write_fence(disk, replace(ready, generation=preparing.generation + 1))
+
+
+def _may_be_finished(disk: Disk, preparing: Fence) -> bool:
+    """Not in a copy; not when the document was put back from an earlier moment; and no row goes that is not of an import."""
+    if dict(preparing.place) != identity(disk, LOCK):
+        return False
+    newest = _anchored(disk)
+    if newest is not None and (newest.is_retired or newest.generation > preparing.generation):
+        return False
+    return preparing.reason is FenceReason.ADOPTING or not _has_rows(disk)
+
+
+def _anchored(disk: Disk) -> Anchor | None:
+    try:
+        anchor = AnchorFile(disk, disk.open_fixed(ANCHOR))
+    except FileNotFoundError:
+        return None
+    try:
+        anchor.read()
+        return anchor.newest
+    finally:
+        anchor.close()
+
+
+def _has_rows(disk: Disk) -> bool:
+    with suppress(FileNotFoundError):
+        return any(disk.status_of(f"{segments.NAME}/{name}").st_size for name in disk.names(segments.NAME))
+    return False
 
 
 def discard(disk: Disk) -> None:
-    """Rows and claims that were being taken over into an empty store."""
+    """Rows and claims that were being taken over into an empty store. The rows are kept aside; the claims follow from them."""
     for entry in disk.entries(segments.NAME):
-        disk.unlink(f"{segments.NAME}/{entry.name}")
+        path = f"{segments.NAME}/{entry.name}"
+        if disk.status_of(path).st_size:
+            disk.rename(path, f"{QUARANTINE}/imported-{entry.name}-{secrets.token_hex(4)}")
+        else:
+            disk.unlink(path)
+    sync_directory(disk, QUARANTINE)
     for customer in disk.names(claims.NAME):
         for period in disk.names(f"{claims.NAME}/{customer}"):
             for kind in disk.names(f"{claims.NAME}/{customer}/{period}"):

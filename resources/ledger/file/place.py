@@ -137,7 +137,8 @@ def _require(disk: Disk, path: str, *, is_directory: bool, is_file: bool) -> Non
         raise ConfigurationError(f"{one_line(path)} in the ledger's directory is a link or a special file: remove it")
     if not is_private(disk.status_of(path)):
         raise ConfigurationError(
-            f"{one_line(path)} in the ledger's directory is open to other users, or belongs to one: `chmod -R go= `, `chown -R`"
+            f"{one_line(path)} in the ledger's directory is open to other users, or belongs to one: `chmod -R go-rwx` and "
+            "`chown -R` the directory. The ledger then takes itself for a copy: `opsguard ledger repair --accept-copy`"
         )
 
 

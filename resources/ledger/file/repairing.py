@@ -16,8 +16,9 @@ from guards.delivery.outcome import Reason
 from guards.delivery.pins import Pins
 from guards.delivery.refusal import LedgerRefused
 from guards.delivery.reservation import ReservationState
+from guards.delivery.row import Head
 from guards.delivery.slot import Slot
-from resources.ledger.file.claims import Claim, parse_claim
+from resources.ledger.file.claims import Claim, claim_before, parse_claim
 from resources.ledger.file.claims import path_of as claim_path
 from resources.ledger.file.core import Core
 from resources.ledger.file.fence import Fence, FenceReason, FenceState
@@ -25,8 +26,9 @@ from resources.ledger.file.index import Doubt, key_of, slot_of
 from resources.ledger.file.moving import Mover
 from resources.ledger.file.place import identity
 from resources.ledger.file.reading import Attempt, Reader
+from resources.ledger.file.scan import intact
 from resources.ledger.file.segments import path_of
-from resources.ledger.file.standing import LOCK, Standing
+from resources.ledger.file.standing import LOCK, Standing, holds, is_put_back, is_replaced
 from resources.ledger.file.tidying import set_aside
 from resources.ledger.file.writing import sync, sync_directory
 from resources.ledger.interface import Repair, Repairs
@@ -48,6 +50,8 @@ class Repairer:
         core.rescan()
         if core.standing.trouble and not self._accept(accept_copy=accept_copy, accept_loss=accept_loss):
             return Repairs(tuple(self._made), tuple(core.scan.faults))
+        if accept_copy and not self._made:  # of a store that is whole: whoever opened it knows that it is not the newest
+            self._doubt_what_is_open(core.fence)
         if core.anchor.damaged:
             core.fresh_anchor()
             self._say("the head's anchor was written again: what is left of it, and the chain, agree")
@@ -61,10 +65,14 @@ class Repairer:
     def _accept(self, *, accept_copy: bool, accept_loss: bool) -> bool:
         """False: it stays as it is."""
         core, fence = self._core, self._core.fence
-        if fence is not None and fence.state in (FenceState.RETIRED, FenceState.PREPARING):
+        newest = core.anchor.newest
+        if (newest is not None and newest.is_retired) or (fence is not None and fence.state is FenceState.RETIRED):
             return False
-        goes_on = fence is not None and fence.reason is FenceReason.ACCEPTING
-        moved = fence is None or fence.reason is FenceReason.COPIED or dict(fence.place) != identity(core.disk, LOCK)
+        if fence is not None and fence.reason is FenceReason.ADOPTING:
+            return False
+        is_here = fence is not None and dict(fence.place) == identity(core.disk, LOCK)
+        goes_on = fence is not None and fence.reason is FenceReason.ACCEPTING and is_here and holds(core.scan, fence.head)
+        moved = not is_here or self._is_a_copy(fence)
         if goes_on:
             core.write_afresh()  # it may have been a failed sync that cut it short
         else:
@@ -73,12 +81,22 @@ class Repairer:
             if core.standing.is_cut and not self._cut_what_is_damaged():
                 return False
             if not core.standing.is_cut and not moved and fence is not None and fence.reason is FenceReason.CUT_BACK:
-                core.write_fence(replace(fence, state=FenceState.READY, reason=FenceReason.NONE, note=""))
+                core.write_fence(replace(fence, state=FenceState.READY, reason=FenceReason.NONE, note="", head=Head()))
                 core.rescan()
                 self._say("the rows that were gone are there again: the store may send")
                 return not core.standing.trouble
         self._doubt_what_is_open(fence)
         return True
+
+    def _is_a_copy(self, fence: Fence | None) -> bool:
+        """By anything but its place."""
+        core, newest = self._core, self._core.anchor.newest
+        if fence is None or fence.state is FenceState.PREPARING or fence.reason is FenceReason.COPIED:
+            return True
+        if newest is None or fence.state is not FenceState.READY:
+            return False
+        is_older = fence.generation < newest.generation
+        return is_older or is_replaced(core.segments, newest) or is_put_back(core.scan, core.segments, newest)
 
     def _doubt_what_is_open(self, fence: Fence | None) -> None:
         """Durable first: that somebody has accepted. Then the doubt; only then is it ready."""
@@ -91,6 +109,8 @@ class Repairer:
             place=identity(core.disk, LOCK),
             reason=FenceReason.ACCEPTING,
             accepted=(fence.accepted if fence is not None else 0) + 1,
+            accepted_at=core.now().isoformat(timespec="microseconds"),
+            head=core.index.head,
         )
         core.write_fence(accepting)
         core.accept()
@@ -100,7 +120,7 @@ class Repairer:
             if isinstance(current, Reservation):
                 self._to_unknown(current)
         self._claims_without_rows()
-        core.write_fence(replace(accepting, state=FenceState.READY, reason=FenceReason.NONE))
+        core.write_fence(replace(accepting, state=FenceState.READY, reason=FenceReason.NONE, head=Head()))
         core.standing = Standing()
         self._say("it was accepted that this is the store from now on; what was still open is unknown, for a person to resolve")
 
@@ -150,7 +170,10 @@ class Repairer:
 
     def _write_again(self, attempt: Attempt) -> None:
         held = attempt.reservation
-        claim = Claim(slot=held.slot, attempt=held.attempt, pins=held.pins, key=held.key, approval=dict(held.opened_under))
+        row = intact(self._core.segments.read(attempt.opened.segment, attempt.opened.offset, attempt.opened.size)[:-1])
+        if row is None:
+            return
+        claim = claim_before(row)
         stored = self._core.claims.read(held.slot, held.attempt)
         if stored == claim.bytes:
             return
@@ -220,14 +243,14 @@ class Repairer:
             claim = parse_claim(held) if held is not None else None
             if claim is not None and (claim.slot, claim.attempt) == (slot, each):
                 pins = claim.pins
-                if each == attempt:
+                if each == attempt and self._core.scan.has(claim.after):
                     self._core.claims.make_durable(slot)
                     return claim
                 break
         else:
             pins = Pins({"altered_claim_sha256": hashlib.sha256(stored or b"").hexdigest()})
         kept = self._set_aside(slot, attempt, stored) if stored is not None else ""
-        made = Claim(slot=slot, attempt=attempt, pins=pins, key="repair", approval={})
+        made = Claim(slot=slot, attempt=attempt, pins=pins, key="repair", approval={}, after=self._core.index.head)
         self._core.claims.replace(made)
         self._say(f"the claim on {slot.key} was altered or is gone, and no row says what it was{kept}", slot)
         return made

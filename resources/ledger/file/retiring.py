@@ -9,11 +9,11 @@ from resources.ledger.file.core import Core
 from resources.ledger.file.fence import FenceReason, FenceState
 from resources.ledger.file.index import slot_of
 from resources.ledger.file.reading import Reader
-from resources.ledger.file.standing import Standing, fence_trouble
+from resources.ledger.file.standing import Standing
 
 
 def retire(core: Core, reader: Reader, note: str) -> LedgerRefused | None:
-    """Under the store's lock. The fence is the only thing that changes."""
+    """Under the store's lock. The fence document says it, and the anchor too, which an older fence document does not undo."""
     if core.fence is None or core.standing.trouble:
         return LedgerRefused(LedgerCode.RECOVERY_REQUIRED, core.standing.trouble)
     for key in core.index.in_state(ReservationState.SENDING):
@@ -24,5 +24,5 @@ def retire(core: Core, reader: Reader, note: str) -> LedgerRefused | None:
                 LedgerCode.LIVE, f"{slot.key} is being sent by {current.holder}: wait for it, then export and retire again"
             )
     core.write_fence(replace(core.fence, state=FenceState.RETIRED, reason=FenceReason.RETIRED, note=one_line(note, limit=500)))
-    core.standing = Standing(fence_trouble(core.disk, core.fence))
+    core.standing = Standing(core.fence_trouble())
     return None

@@ -129,11 +129,7 @@ def judge(scan: Scan, *, disk: Disk, segments: Segments, anchor: AnchorFile, fen
         slot, made_on = scan.unfounded[0]
         cut = f"the claim on {slot.key} was made on row {made_on.sequence} ({made_on.digest[:12]}), which the chain does not hold"
         scan.fault(FaultKind.HEAD, made_on.sequence, cut, slot)
-    active = segments.signature(scan.segment)
-    if not cut and active is None:
-        cut = f"{path_of(scan.segment)} is gone"
-    if not cut and active is not None and active.size != scan.offset:
-        cut = f"{path_of(scan.segment)} goes on behind its last line, at byte {scan.offset}"
+    cut = cut or _end(scan, segments)
     if cut and not trouble:
         trouble = _recovery(Fence(state=FenceState.RECOVERY_REQUIRED, store="", reason=FenceReason.CUT_BACK, note=cut))
     scan.faults = [replace(each, why=_ORPHAN_OF_A_CUT) if trouble and each.why == ORPHAN else each for each in scan.faults]
@@ -143,6 +139,15 @@ def judge(scan: Scan, *, disk: Disk, segments: Segments, anchor: AnchorFile, fen
 _ORPHAN_OF_A_CUT: Final = (
     "a claim without a row: what became of it is not known, and the repair that accepts the rest makes it unknown"
 )
+
+
+def _end(scan: Scan, segments: Segments) -> str:
+    active = segments.signature(scan.segment)
+    if active is None:
+        return f"{path_of(scan.segment)} is gone"
+    if active.size != scan.offset:
+        return f"{path_of(scan.segment)} goes on behind its last line, at byte {scan.offset}"
+    return ""
 
 
 def holds(scan: Scan, published: Head) -> bool:

@@ -63,9 +63,11 @@ class FileLedger:
         mounts: Callable[[], str] = read_mounts,
         seal_rows: int = SEAL_ROWS,
         seal_bytes: int = SEAL_BYTES,
+        create: bool = True,
     ) -> "FileLedger":
-        """`root` is made when it is not there. Everything in it is verified: 20,000 rows a second."""
-        core = open_core(root, disk=disk, clock=clock, mounts=mounts, seal_rows=seal_rows, seal_bytes=seal_bytes)
+        """Everything in `root` is verified: 20,000 rows a second. A store that is not there is made, or, without `create`, refused with
+        `ConfigurationError`."""
+        core = open_core(root, disk=disk, clock=clock, mounts=mounts, seal_rows=seal_rows, seal_bytes=seal_bytes, create=create)
         return cls(core, seal_rows=seal_rows, seal_bytes=seal_bytes)
 
     def now(self) -> datetime:
@@ -93,6 +95,7 @@ class FileLedger:
                     not_before=not_before,
                     not_after=not_after,
                     approval=approval,
+                    doubt_before=self._core.doubt_before,
                 ),
                 may_lead_to_a_call=False,
             )
@@ -170,7 +173,11 @@ class FileLedger:
 
     def reconcile(self, reservation_id: str, *, receipt: Mapping[str, Json]) -> Reservation | LedgerRefused:
         with self._core.locked():
-            return self._mover.of_reservation(reservation_id, lambda current: transition.reconcile(current, receipt=receipt))
+            return self._mover.of_reservation(
+                reservation_id,
+                lambda current: transition.reconcile(current, reservation_id=reservation_id, receipt=receipt),
+                any_attempt=True,
+            )
 
     # Looking
 

@@ -72,6 +72,10 @@ def refused_by_disk(error: OSError, what: str) -> OpsGuardError:
     """Nothing was recorded: says so, and what to do."""
     if error.errno in _FULL:
         return Unreachable(f"{what} was not recorded: the disk below the ledger is full. Free some space, then the same again")
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return Unreachable(
+            f"{what} was not recorded: too many files are open. Raise `ulimit -n`, or end what holds them, then the same again"
+        )
     if error.errno in _READ_ONLY:
         return Unreachable(f"{what} was not recorded: the ledger's directory cannot be written ({error.strerror})")
     return Unreachable(

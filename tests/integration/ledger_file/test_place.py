@@ -107,7 +107,7 @@ def test_a_read_only_file_system_is_refused(root, monkeypatch):
         FileLedger.open(root)
 
 
-@pytest.mark.parametrize("name", ["fence.json", "anchor", "lock", "leases", "segments", "claims", "segments/000001.jsonl"])
+@pytest.mark.parametrize("name", ["fence.json", "anchor", "lock", "segments", "claims", "segments/000001.jsonl"])
 def test_a_link_among_its_files_is_refused(root, name):
     with FileLedger.open(root) as opened:
         reserved(opened)
