@@ -98,11 +98,17 @@ def _of_ledger(watch: DeliveryWatch) -> Found:
 
     try:
         with FileLedger.open(directory) as ledger:
-            seen = ledger.health()
+            seen, faults = ledger.health(), ledger.verify().faults
     except OpsGuardError as error:
         return health_of(error), str(error)
     if seen.recovery:
         return Health.UNREACHABLE, f"{directory}: {seen.recovery}"
+    if faults:
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        return (
+            Health.MISCONFIGURED,
+            f"{directory}: {faults[0].why}{more}. Nothing is sent for such slots: `opsguard ledger verify`",
+        )
     stale = f"; {count_words(len(seen.stale_sending), 'message')} left in the middle of the call" if seen.stale_sending else ""
     return Health.OK, f"{directory}: {seen.store}, {count_words(seen.head.sequence, 'row')}, all read and in order{stale}"
 

@@ -30,7 +30,10 @@ ledger = typer.Typer(
 
 @ledger.command(epilog="Example: opsguard ledger status")
 def status(store: StoreOption = "", as_json: AsJson = False) -> int:
-    """Slots by the state of their latest attempt, and the head of the chain. Exit code 4: nothing is sent until it is recovered."""
+    """Slots by the state of their latest attempt, and the head of the chain.
+
+    Exit code 4: nothing is sent until it is recovered, or some slots are blocked.
+    """
     from opsguard_defs.settings import load_settings
 
     settings = load_settings()
@@ -38,7 +41,7 @@ def status(store: StoreOption = "", as_json: AsJson = False) -> int:
     for place in places(settings, store):
         with looking(settings, place) as held:
             found = health_of(held, place)
-        codes.append(Exit.UNPROVEN if found.recovery else Exit.DONE)
+        codes.append(Exit.UNPROVEN if found.recovery or found.blocked else Exit.DONE)
         if as_json:
             emit(_health_json(found))
         else:
@@ -144,6 +147,7 @@ def _health_json(found: "Health") -> dict[str, object]:
         "oldest_sending_at": found.oldest_sending_at,
         "stale_sending": [slot.key for slot in found.stale_sending],
         "recovery": found.recovery,
+        "blocked": found.blocked,
     }
 
 
@@ -161,5 +165,7 @@ def _show_health(found: "Health") -> None:
         line(
             f"{count_words(doubtful, 'slot')} unresolved: a report looks at each and says what it found; what stays in doubt a person settles: `opsguard ledger resolve`"
         )
+    if found.blocked:
+        say(f"{count_words(found.blocked, 'slot')} blocked: `opsguard ledger verify`")
     if found.recovery:
         say(f"nothing is sent from here: {found.recovery}")

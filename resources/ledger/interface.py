@@ -69,6 +69,8 @@ class Health:
     stale_sending: tuple[Slot, ...] = ()
     """`sending`, and the holder is provably gone: to be expired."""
     recovery: str = ""
+    blocked: int = 0
+    """Slots that nothing is sent for, because what is kept of them is not what was written; `verify` names each."""
 
 
 @dataclass(frozen=True, slots=True)
