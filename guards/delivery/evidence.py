@@ -1,12 +1,13 @@
 """Check-ins: evidence that what a reminder would ask for has arrived. What cannot be read is never "no check-in"."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from guards.delivery.slot import is_customer_key
 from guards.text import one_line
 
 MOST_EVIDENCE_BYTES: Final = 64 * 1024 * 1024
@@ -51,6 +52,10 @@ class CheckIns:
         there = ZoneInfo(zone)
         return next((row for row in self.rows.get(customer, ()) if row.at.astimezone(there).date() == local_date), None)
 
+    def strangers(self, known: Container[str]) -> tuple[str, ...]:
+        """Keys that are none of `known`, sorted: check-ins that stop nobody's reminder, and may have been meant to."""
+        return tuple(sorted(customer for customer in self.rows if customer not in known))
+
 
 def parse_check_ins(data: bytes, *, since: datetime) -> CheckIns | EvidenceUnreadable:
     """JSON lines. Every row is checked; only those from `since` on are kept. One bad row makes all unreadable: it may be the one."""
@@ -72,6 +77,8 @@ def check_in_of(customer: object, at: object, source: object) -> CheckIn | str:
     """One row of a table; or what is wrong with it, as the end of a sentence."""
     if not isinstance(customer, str) or not customer:
         return "names no customer"
+    if not is_customer_key(customer):
+        return f"names {one_line(ascii(customer), limit=80)}, which no customer's key can be"
     if not isinstance(at, datetime) or at.utcoffset() is None or not _FIRST_YEAR <= at.year <= _LAST_YEAR:
         return f"of {one_line(customer, limit=64)} has no usable time with a zone"
     if not isinstance(source, str):

@@ -6,6 +6,7 @@ What the ledger holds comes first: it alone knows what may have gone out. Then t
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from guards.canonical import Json
@@ -23,6 +24,8 @@ from guards.delivery.verdict import DeliveryVerdict
 from guards.delivery.world import DeliveryWorld, rule_name
 from guards.finding import Finding
 from guards.text import one_line
+
+MOST_STRANGERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +126,23 @@ def _open(world: DeliveryWorld, policy: DeliveryPolicy, owed: Owed, held: Reserv
     route = owed.customer.route
     return Ruling(
         DeliveryVerdict.DUE,
-        f"{again}Due since {_local(owed, owed.due_at)}, until {_until(owed)}; by {route.provider} to {one_line(route.address)}.",
+        f"{again}Due since {_local(owed, owed.due_at)}, until {_until(owed)}; by {route.provider} to {one_line(route.address)}."
+        f"{_strangers(world, owed)}",
         wanted,
+    )
+
+
+def _strangers(world: DeliveryWorld, owed: Owed) -> str:
+    """ "" or, of a reminder, a sentence about check-ins of nobody in the registry: one of them may be this customer's, misspelt."""
+    if owed.kind is not Kind.REMINDER or isinstance(world.check_ins, EvidenceUnreadable):
+        return ""
+    found = world.check_ins.strangers(world.registry.customers)
+    if not found:
+        return ""
+    more = f" and {len(found) - MOST_STRANGERS:,} more" if len(found) > MOST_STRANGERS else ""
+    return (
+        f" There are check-ins of nobody in the registry ({', '.join(found[:MOST_STRANGERS])}{more}): see first that none was meant for "
+        f"{owed.customer.key}."
     )
 
 

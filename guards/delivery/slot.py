@@ -16,6 +16,11 @@ _PERIOD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 RESERVATION_DIGITS: Final = 32
 
 
+def is_customer_key(text: str) -> bool:
+    """The grammar of customer keys, in registries and everywhere else."""
+    return _CUSTOMER.fullmatch(text) is not None
+
+
 class NotASlot(ValueError):
     """Outside the closed grammar of slot keys."""
 
@@ -49,7 +54,7 @@ class Slot:
     kind: str
 
     def __post_init__(self) -> None:
-        if not _CUSTOMER.fullmatch(self.customer):
+        if not is_customer_key(self.customer):
             raise NotASlot("a customer key is 3 to 64 of a-z, 0-9, dash and underscore, and begins with a letter or digit")
         if not _PERIOD.fullmatch(self.period):
             raise NotASlot("a period is 1 to 128 of letters, digits, dash and underscore, and begins with a letter or digit")

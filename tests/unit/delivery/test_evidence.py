@@ -55,6 +55,8 @@ def test_old_rows_are_checked_and_not_kept() -> None:
         (b"[" * 100_000, "is not one JSON object"),
         (row(customer=7), "names no customer"),
         (row(customer=""), "names no customer"),
+        (row(customer="acme-1 "), "which no customer's key can be"),
+        (row(customer="ACME-1"), "which no customer's key can be"),
         (row(at=None), "no usable time"),
         (row(at="yesterday"), "no usable time"),
         (row(at="2026-11-30T08:55:00"), "no usable time"),
@@ -83,3 +85,10 @@ def test_a_long_source_is_shortened_since_it_is_only_for_people() -> None:
 
     assert isinstance(found, CheckIn)
     assert len(found.source) == 200
+
+
+def test_keys_that_the_registry_does_not_have_are_told_apart() -> None:
+    found = read(row(), row("gamma-3"), row("beta-2"))
+
+    assert isinstance(found, CheckIns)
+    assert found.strangers({"acme-1"}) == ("beta-2", "gamma-3")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from guards.delivery.bodies import Body, NoBody, NoTemplate
-from guards.delivery.evidence import EvidenceUnreadable
+from guards.delivery.evidence import CheckIn, CheckIns, EvidenceUnreadable
 from guards.delivery.judge import judge
 from guards.delivery.outcome import Reason
 from guards.delivery.pins import Pins
@@ -379,3 +379,17 @@ def test_what_was_missed_is_reported_longer_than_what_was_sent() -> None:
 
     assert [(one.slot.customer, one.ruling.verdict) for one in judged] == [("beta-2", V.MISSED)]
     assert len(judge(world(sent, missed, now=later - timedelta(seconds=1), holds=[held(sent, S.DELIVERED)]), POLICY)) == 2
+
+
+@pytest.mark.parametrize(
+    ("strangers", "named"),
+    [(1, "(nobody-0): see"), (5, "(nobody-0, nobody-1, nobody-2 and 2 more): see")],
+)
+def test_a_due_reminder_names_check_ins_of_nobody_in_the_registry(strangers: int, named: str) -> None:
+    """A check-in under a misspelt key was nobody's, and its customer was reminded."""
+    seen = CheckIns.of([CheckIn(f"nobody-{number}", DUE, "app") for number in range(strangers)])
+
+    (judged,) = judge(world(reminder(), check_ins=seen), POLICY)
+
+    assert judged.ruling.verdict is V.DUE
+    assert named in judged.ruling.note
