@@ -23,7 +23,8 @@ def kept_alive(pulse: Pulse, *, most_seconds: float = LONGEST_CALL_SECONDS) -> I
     """Heartbeats from a thread until the block ends. Failures are only logged: what was called cannot be taken back, and who comes after
     the call is told."""
     ended = threading.Event()
-    threading.Thread(target=_beat, args=(pulse, ended, time.monotonic() + most_seconds), daemon=True).start()
+    until = time.monotonic() + most_seconds
+    threading.Thread(target=_beat, args=(pulse, ended, until), name="heartbeats", daemon=True).start()
     try:
         yield
     finally:

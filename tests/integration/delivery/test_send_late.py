@@ -1,5 +1,6 @@
 """Calls that outlast something: their window, the run's lease, the run's place. And keys: one per message, whoever else sends."""
 
+import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -16,12 +17,14 @@ from guards.delivery.refusal import LedgerRefused
 from guards.delivery.registry import Provider
 from guards.delivery.slot import Slot
 from resources.delivery import send as sending
+from resources.delivery.keeping import kept_alive
 from resources.delivery.ledger import open_ledger
 from resources.delivery.sent import Outcome
 from resources.delivery.steps import Moment, Step, Watcher
 from resources.ledger.file.store import FileLedger
 from resources.providers.interface import Accepted, Answer, Capabilities, Message, NotFound, Sighting
 from resources.providers.settings import ProviderSettings, WebhookEndpoint
+from resources.pulse import Pulse
 from resources.state import StateStore
 from resources.state.errors import LeaseLost
 from resources.state.ledger import PostgresLedger
@@ -202,3 +205,29 @@ def test_two_watches_with_one_customer_and_one_endpoint_deliver_both_messages(tm
 def wait_until(watch: Watch, moment: datetime) -> None:
     while watch.state.now() <= moment:
         time.sleep(0.05)
+
+
+def test_a_heartbeat_that_fails_during_a_call_does_not_end_the_call() -> None:
+    """What was called cannot be taken back: the loss is told after the answer was."""
+    beaten = threading.Event()
+
+    def fail() -> None:
+        beaten.set()
+        raise LeaseLost("another run has the place")
+
+    with kept_alive(Pulse(fail, lease_seconds=0.04)):
+        assert beaten.wait(30)
+
+
+def test_heartbeats_end_with_the_call() -> None:
+    beats, beaten = [], threading.Event()
+
+    def beat() -> None:
+        beats.append(1)
+        beaten.set()
+
+    with kept_alive(Pulse(beat, lease_seconds=0.04)):
+        assert beaten.wait(30)
+        (thread,) = [one for one in threading.enumerate() if one.name == "heartbeats"]
+    thread.join(30)
+    assert not thread.is_alive()
