@@ -71,6 +71,8 @@ class ApplyResult:
     run_id: str
     failure: str = ""
     exit_code: int = 0
+    not_sent: Sequence[Mapping[str, str]] = ()
+    """`subject`, `outcome` and `message` of each target that did not go out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ def apply(settings: Settings, digest: str, *, progress: Progress = silent) -> Ap
         run_id=result.run_id,
         failure=failure,
         exit_code=exit_code,
+        not_sent=_not_sent(result, stored),
     )
 
 
@@ -252,6 +255,15 @@ def _refusal(result: ExecuteInProcessResult, stored: StoredPlan) -> Refused | No
         if event.asset_key == key and metadata["outcome"].value == "refused":
             return Refused(RefusalCode(str(metadata["refusal"].value)), str(metadata["message"].value))
     return None
+
+
+def _not_sent(result: ExecuteInProcessResult, stored: StoredPlan) -> list[Mapping[str, str]]:
+    key = dg.AssetKey([stored.guard, stored.watch, "decision"])
+    for event in result.get_asset_materialization_events():
+        said = event.materialization.metadata.get("not_sent")
+        if event.asset_key == key and isinstance(said, dg.JsonMetadataValue) and isinstance(said.data, list):
+            return said.data
+    return []
 
 
 def _failure(result: ExecuteInProcessResult) -> tuple[str, int]:

@@ -1,5 +1,7 @@
 """What came of a decision, as the latest event of the asset `decision`: applied or refused, and why."""
 
+from collections.abc import Mapping, Sequence
+
 import dagster as dg
 
 from assets.known_guards import Names
@@ -17,8 +19,9 @@ def decision_logged(
     refused: Refused | None = None,
     done: str = "",
     receipts: list[Receipt] | None = None,
+    not_sent: Sequence[Mapping[str, str]] = (),
 ) -> None:
-    """A refused run is green: the refusal is the answer, not a failure."""
+    """A refused run is green: the refusal is the answer, not a failure. `not_sent`: what of the plan was not done, for who started it."""
     short = digest[:SHORT_DIGITS]
     if refused is not None:
         words, message = f"**Refused: {refused.code.value}**", refused.message
@@ -36,6 +39,7 @@ def decision_logged(
                 "message": message,
                 "plan_digest": short,
                 **({"approved_by": approved_by} if approved_by else {}),
+                **({"not_sent": dg.MetadataValue.json([dict(one) for one in not_sent])} if not_sent else {}),
             },
         )
     )

@@ -24,6 +24,15 @@ def what_was_done(sent: Sequence[Sent]) -> str:
     return f"{said} {problems[0]}{more}" if problems else said
 
 
+def not_sent(sent: Sequence[Sent]) -> list[dict[str, str]]:
+    """Each target that did not go out, as `opsguard apply` shows it."""
+    return [
+        {"subject": one.name, "outcome": one.outcome.value, "message": one_line(one.message, limit=SENTENCE_LIMIT)}
+        for one in sent
+        if not one.outcome.is_proven
+    ]
+
+
 def in_doubt(sent: Sequence[Sent]) -> str:
     """ "" or one sentence about the messages that may or may not have been taken."""
     doubtful = [one for one in sent if one.outcome is Outcome.UNKNOWN]

@@ -21,7 +21,7 @@ from guards.refusal import Refused
 from jobs.apply.authorise import authorise_op
 from jobs.apply.decision_log import decision_logged
 from jobs.apply.request import Request, flags_of, plan_of_watch
-from jobs.delivery.outcomes import in_doubt, outcomes_table, what_was_done
+from jobs.delivery.outcomes import in_doubt, not_sent, outcomes_table, what_was_done
 from resources.delivery.apply import DeliveryApply
 from resources.delivery.ledger import open_ledger
 from resources.delivery.route import DeliveryRoute
@@ -90,7 +90,7 @@ def send_op(route: DeliveryRoute, site: Site) -> dg.OpDefinition:
                 return
             receipts = [one for one in store.receipts(plan_digest=apply.plan.digest) if one.run_id == context.run_id]
             done = what_was_done(sent)
-            decision_logged(context, names, digest=request["plan"], done=done, receipts=receipts)
+            decision_logged(context, names, digest=request["plan"], done=done, receipts=receipts, not_sent=not_sent(sent))
             if in_doubt(sent):  # what this handle still holds ends with it, and what it could not write is read again
                 opened.close()
                 ledger = opened.enter_context(open_ledger(route, store))

@@ -1,6 +1,6 @@
 """`opsguard apply` and `opsguard verify`: write what was approved, and the checks alone."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from assets.known_guards import GUARDS
 from guards.check import Severity
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def apply(digest: Digest, as_json: AsJson = False) -> int:
     """Look again, and write exactly the approved plan, or refuse and write nothing.
 
-    Exit code 0: written and proven, or nothing to do. 3: refused. 4: ended without proof. 5: not observed.
+    Exit code 0: written and proven, or nothing to do. 3: refused. 4: ended without proof, or a message was not taken. 5: not observed.
     """
     from opsguard_defs.settings import load_settings
 
@@ -57,6 +57,7 @@ def apply_json(result: "ApplyResult") -> dict[str, Any]:
         "refusal": words.refusal_json(result.refusal),
         "receipts": [words.receipt_json(receipt) for receipt in words.in_order(result.receipts)],
         "checks": [words.check_json(check) for check in result.checks],
+        "not_sent": [dict(one) for one in result.not_sent],
         "run_id": result.run_id,
     }
 
@@ -68,6 +69,8 @@ def show_apply(result: "ApplyResult") -> None:
     if result.receipts:
         rows = [(r.subject, r.action, f"{r.size_bytes:,}", r.sha256) for r in words.in_order(result.receipts)]
         table((GUARDS[result.guard].entry, "action", "bytes", "sha256"), rows, right=("bytes",))
+    for one in result.not_sent:
+        line(f"{one['subject']}: {one['outcome']}: {one['message']}")
     if result.checks:
         table(("", "check", "message"), words.check_rows(result.checks))
 
@@ -112,12 +115,19 @@ def failed(checks: "Sequence[CheckOutcome]") -> bool:
     return any(not check.passed and check.severity is Severity.ERROR for check in checks)
 
 
+_WENT_WRONG: Final = ("failed", "unknown")
+"""Suppressed, closed, stale or held is as it should be: the customer answered, or it is not sent late, or it stays due."""
+
+
 def _exit_of(result: "ApplyResult") -> Exit:
     match str(result.outcome):
         case "refused" if result.refusal is not None:
             say(f"{result.refusal.code}: {result.refusal.message}")
             return exit_of(result.refusal)
         case "applied" if not failed(result.checks):
+            if wrong := [one for one in result.not_sent if one["outcome"] in _WENT_WRONG]:
+                say(f"{count_words(len(wrong), 'message')} of {len(result.receipts) + len(result.not_sent)} not sent: see above")
+                return Exit.UNPROVEN
             return Exit.DONE
         case _:
             broken = next((check.message for check in result.checks if not check.passed), "")
