@@ -9,6 +9,7 @@ from assets.delivery import delivery_key, spec
 from guards.delivery.reservation import ReservationState
 from guards.text import count_words, markdown_text
 from resources.delivery.examine import Examined, examine
+from resources.delivery.ledger import remember
 from resources.delivery.route import DeliveryRoute
 from resources.ledger.interface import Health, Ledger
 from resources.progress import watched
@@ -45,13 +46,12 @@ def ledger_spec(route: DeliveryRoute) -> dg.AssetSpec:
     return spec(route, "ledger", kinds={"postgres" if route.ledger == "postgres" else "file"}, skippable=True)
 
 
-def examine_and_publish(store: StateStore, ledger: Ledger, *, run_id: str) -> Examined:
+def examine_and_publish(route: DeliveryRoute, store: StateStore, ledger: Ledger, *, run_id: str) -> Examined:
     """The head is published only where chain and last published head vouch for it: else the alarm would end with the next report."""
-    name = ledger.health().store
-    examined = examine(ledger, published=store.published.last(name), progress=watched())
-    head = examined.verification.head
-    if head.sequence and all(one.passed for one in examined.outcomes if one.name in _VOUCH_FOR_THE_HEAD):
-        store.published.publish(name, head, run_id=run_id)
+    known = store.published.of_watch(route.name)
+    examined = examine(ledger, published=None if known is None else known.head, progress=watched())
+    if all(one.passed for one in examined.outcomes if one.name in _VOUCH_FOR_THE_HEAD):
+        remember(route, store, ledger, run_id=run_id)
     return examined
 
 

@@ -82,7 +82,7 @@ def _selected(context: dg.AssetExecutionContext, made: Iterator[Any]) -> Iterato
 def _examined(route: DeliveryRoute, store: StateStore, ledger: Ledger, *, run_id: str) -> Iterator[Any]:
     """Reads all of it. Publishes its head in the state store, so that a copy that was cut back is noticed by the next look."""
     key = delivery_key(route, "ledger")
-    examined = examine_and_publish(store, ledger, run_id=run_id)
+    examined = examine_and_publish(route, store, ledger, run_id=run_id)
     yield dg.MaterializeResult(key, metadata=ledger_metadata(examined.health))
     for outcome in examined.outcomes:
         yield check_result(outcome, key)

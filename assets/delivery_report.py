@@ -15,6 +15,7 @@ from guards.delivery.verdict import DeliveryVerdict
 from guards.delivery.world import DeliveryWorld
 from guards.finding import Finding
 from guards.plan import Plan
+from resources.delivery.ledger import remember
 from resources.delivery.report import look
 from resources.delivery.route import DeliveryRoute
 from resources.ledger.interface import Ledger
@@ -38,6 +39,7 @@ def make_report(
     Raises `ConfigurationError` for a registry that cannot be used, `Unreachable` and its kinds for a store that cannot be read.
     """
     seen = look(route, state, ledger, policy=policy, progress=progress)
+    remember(route, state, ledger, seen.world.registry, run_id=run_id)
     stored = state.record_report(seen.plan, run_id=run_id, overrides=overrides_of(policy, route.policy))
     return DeliveryReport(world=seen.world, plan=seen.plan, stored=stored)
 

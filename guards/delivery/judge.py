@@ -64,6 +64,11 @@ def _rule(world: DeliveryWorld, policy: DeliveryPolicy, owed: Owed) -> Ruling | 
     held = world.held.get(owed.slot)
     if ruling := by_ledger(world, owed.slot, held):
         return ruling
+    if held is None and owed.slot in world.receipts:
+        return Ruling(
+            DeliveryVerdict.SENT,
+            f"The ledger holds nothing about it, and a receipt proves that it was sent {world.receipts[owed.slot]}: it is not sent again.",
+        )
     if not owed.customer.enabled:
         reserved = ", reserved and never sent" if held else ""
         return Ruling(DeliveryVerdict.CUSTOMER_DISABLED, f"The customer is disabled in the registry{reserved}: nothing is sent.")

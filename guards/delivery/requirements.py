@@ -133,6 +133,8 @@ class SlotFree:
         if self.slot in seen.altered:
             return Mismatch(self.slot.key, expected, f"an altered record: {seen.altered[self.slot]}")
         held = seen.held.get(self.slot)
+        if held is None and self.slot in seen.receipts:
+            return Mismatch(self.slot.key, expected, f"a receipt: it was sent {seen.receipts[self.slot]}")
         if held is None:
             return None
         if held.state is not ReservationState.PREPARED or held.is_contradicted:

@@ -38,6 +38,8 @@ class DeliveryWorld:
     """Latest attempts, of owed slots and of every slot whose attempt is open."""
     altered: Mapping[Slot, str] = field(default_factory=dict)
     """Slots whose record in the ledger is not what its chain says, and why. Nothing is sent for them, and others go on."""
+    receipts: Mapping[Slot, str] = field(default_factory=dict)
+    """Slots that the ledger holds nothing about, and that the state store has a receipt for: when and by which run, without a full stop."""
     bodies: Mapping[Slot, Body | NoBody | NoTemplate] = field(default_factory=dict)
     endpoints: Mapping[Route, Endpoint] = field(default_factory=dict)
     check_ins: CheckIns | EvidenceUnreadable = field(default_factory=lambda: EvidenceUnreadable("no check-ins were read"))

@@ -136,7 +136,7 @@ def _look_again(
     context: dg.OpExecutionContext, store: StateStore, ledger: Ledger, *, route: DeliveryRoute, site: Site, done: str
 ) -> list[CheckOutcome]:
     """Ledger, days and the plan's own check must stop saying what they said before. Returns the checks that failed."""
-    examined = examine_and_publish(store, ledger, run_id=context.run_id)
+    examined = examine_and_publish(route, store, ledger, run_id=context.run_id)
     log_ledger(context, route, examined)
     report = make_report(route, store, ledger, policy=route.policy, run_id=context.run_id)
     log_days(context, delivery_key(route, "due_slots"), report, ahead=days_ahead(route.policy))

@@ -16,6 +16,7 @@ from guards.delivery.world import DeliveryWorld
 from guards.gate import Authorization, Authorized, Flags, Fresh, Lease, gate, precheck
 from guards.plan import Plan, plan_scope_key
 from guards.refusal import RefusalCode, Refused
+from resources.delivery.ledger import remember, unlike_known
 from resources.delivery.observe import Observer, scope_of
 from resources.delivery.plans import delivery_targets, restored
 from resources.delivery.recover import recover
@@ -104,7 +105,7 @@ class DeliveryApply:
                 plan=self.plan,
                 decision=decision,
                 current=self._current(scope_of(self.route, ledger, world.registry)),
-                fresh=Fresh(world, ledger.health().recovery),
+                fresh=Fresh(world, ledger.health().recovery or unlike_known(self.route, self.state, ledger, world.registry)),
                 lease=lease,
                 now=self.state.now(),
                 remaining=tuple(target for target in targets if target.slot not in ended),
@@ -113,6 +114,7 @@ class DeliveryApply:
                 case Refused():
                     return verdict
                 case Authorized(authorization):
+                    remember(self.route, self.state, ledger, world.registry, run_id=self._run_id)
                     return self._send_all(authorization, lease, ledger, observer, ended)
 
     def _send_all(

@@ -21,11 +21,13 @@ from guards.delivery.reservation import ReservationState
 from guards.delivery.schedule import Owed, look_back, owed
 from guards.delivery.slot import Kind, Slot
 from guards.delivery.world import DeliveryWorld, rule_name
+from guards.receipt import Receipt
+from guards.text import one_line
 from resources.delivery.asking import ask_about
 from resources.delivery.bodies import bodies_of
 from resources.delivery.endpoints import check_ins_sha256, endpoints_of
 from resources.delivery.evidence import Evidence
-from resources.delivery.ledger import Holdings, holdings_of
+from resources.delivery.ledger import Holdings, holdings_of, unlike_known
 from resources.delivery.registry import RegistryFile
 from resources.delivery.route import DeliveryRoute
 from resources.delivery.standing import declined_slots
@@ -79,7 +81,7 @@ class Observer:
         world = replace(
             self._seen(registry, now, slots, held, since),
             known_since=self._state.first_seen("delivery", self.route.name, {rule_name(one) for one in slots}),
-            incomplete=self._ledger.health().recovery,
+            incomplete=self._ledger.health().recovery or unlike_known(self.route, self._state, self._ledger, registry),
             is_hypothetical=at is not None and at != real,
         )
         self._progress("asking about what is in doubt", 3, 4)
@@ -125,12 +127,25 @@ class Observer:
             owed=slots,
             held=holdings.latest,
             altered=holdings.altered,
+            receipts=self._receipts([one.slot for one in slots if one.due_at <= now and one.slot not in holdings.latest]),
             bodies=bodies_of(due, templates=self.route.templates, outbox=self.route.outbox),
             endpoints=endpoints_of(routes, self.route.providers),
             check_ins=self.check_ins(since) if reminders else CheckIns(),
             standing=standing,
             declined=declined_slots(self._state, self.route.name) if standing else {},
         )
+
+    def _receipts(self, slots: Collection[Slot]) -> dict[Slot, str]:
+        """Of what was sent, and is in no ledger any more."""
+        if not slots:
+            return {}
+        found = self._state.written("delivery", self.route.name, "send", [slot.key for slot in slots])
+        return {slot: _sent_by(found[slot.key]) for slot in slots if slot.key in found}
+
+
+def _sent_by(receipt: Receipt) -> str:
+    when = f"at {receipt.recorded_at:%Y-%m-%d %H:%M} UTC " if receipt.recorded_at is not None else ""
+    return f"{when}by run {one_line(receipt.run_id, limit=80)}"
 
 
 def scope_of(route: DeliveryRoute, ledger: Ledger, registry: Registry) -> dict[str, Json]:

@@ -94,6 +94,16 @@ def test_what_the_ledger_proves_to_be_sent_is_sent_whatever_else_is_wrong(state:
     assert "The ledger proves" in found.note
 
 
+def test_what_has_a_receipt_is_sent_when_the_ledger_holds_nothing_about_it() -> None:
+    """An empty ledger in the place of a lost one made every message of the day due again."""
+    one = owed()
+
+    found = only(replace(world(one), receipts={one.slot: "at 2026-11-30 00:05 UTC by run 7"}))
+
+    assert found.verdict is V.SENT
+    assert "a receipt proves that it was sent at 2026-11-30 00:05 UTC by run 7" in found.note
+
+
 def test_a_live_call_is_sending_and_nobodys_gap() -> None:
     one = owed()
 

@@ -52,6 +52,13 @@ def test_everything_holds_while_nothing_has_changed() -> None:
     assert unmet(world(ASKED, body=TEMPLATED), world(ASKED, body=TEMPLATED)) == []
 
 
+def test_a_receipt_takes_the_slot_where_the_ledger_holds_nothing() -> None:
+    """The ledger's directory was exchanged while a run was sending."""
+    (found,) = unmet(replace(world(ONE), receipts={ONE.slot: "at 09:05 by run 7"}))
+
+    assert "it was sent at 09:05 by run 7" in found.found
+
+
 def test_a_reservation_of_our_own_that_was_never_granted_may_go_on() -> None:
     assert unmet(world(ONE, holds=[held(ONE, S.PREPARED)])) == []
 
