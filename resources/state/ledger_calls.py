@@ -26,7 +26,7 @@ from resources.state.ledger_known import Known
 from resources.state.ledger_rows import ALTERED
 from resources.state.ledger_seen import Seen, current_attempt
 from resources.state.ledger_steps import Call, Place, Step, parameters, steps_of
-from resources.state.sessions import Session, Sessions
+from resources.state.sessions import Session, Sessions, ask
 
 QUICK_TRIES: Final = 2
 TRIES: Final = 8
@@ -73,7 +73,7 @@ class Calls:
         slot, writer = call.slot, call.authorization
         try:
             if self._may_ask is None:
-                self._may_ask = bool(_only(session, sql.MAY_ASK)[0])
+                self._may_ask = bool(ask(session, sql.MAY_ASK, {})[0])
             if locked:
                 session.execute("BEGIN")
                 session.execute(sql.LOCK_HEAD)
@@ -86,7 +86,7 @@ class Calls:
                 "writer": escape(writer.holder) if writer else None,
                 "scope_fence": writer.fence if writer else None,
             }
-            return _only(session, sql.LOOK if self._may_ask else sql.LOOK_UNNAMED, asked)
+            return ask(session, sql.LOOK if self._may_ask else sql.LOOK_UNNAMED, asked)
         except psycopg.Error as error:
             if _is_cut(session, error):
                 return None
@@ -97,7 +97,15 @@ class Calls:
             if not row:
                 return ALTERED
             seen = Seen(*row)
-            place = Place(Head(seen.sequence, seen.digest), seen.here, seen.now, seen.server, seen.lease_scope, seen.lease_fence)
+            place = Place(
+                Head(seen.sequence, seen.digest),
+                seen.here,
+                seen.now,
+                seen.server,
+                seen.lease_scope,
+                seen.lease_fence,
+                seen.accepted_at,
+            )
             if self._known is not None:
                 self._known = self._known.looked(place.head)
             if call.authorization is not None and not seen.writer_lives:
@@ -108,7 +116,7 @@ class Calls:
             outdated = None
             if current is not None and call.reservation is not None and not call.any_attempt:
                 outdated = transition.not_latest(current, call.reservation)
-            ruling = outdated or call.rule(current, seen.now)
+            ruling = outdated or call.rule(current, place)
             steps = steps_of(current, ruling, place)
             if isinstance(steps, LedgerRefused):
                 return steps
@@ -131,7 +139,7 @@ class Calls:
                 session.execute("BEGIN")
             for step in steps:
                 given = parameters(step, call, place)
-                written = _only(session, step.statement, given)
+                written = ask(session, step.statement, given)
                 if not written:
                     raise _Lost
         except psycopg.Error as error:
@@ -151,7 +159,7 @@ class Calls:
         given = parameters(step, call, place)
         with self._sessions.one() as session:
             try:
-                written = _only(session, statement, {**given, **known, "at": step.row.at})
+                written = ask(session, statement, {**given, **known, "at": step.row.at, "doubt_before": place.doubt_before})
             except psycopg.Error as error:
                 meaning = _meaning(session, call, error, in_transaction=False)
                 if not isinstance(meaning, _Lost):
@@ -166,7 +174,7 @@ class Calls:
         self, step: Step, given: Mapping[str, Any], place: Place, ends_at: datetime | None, now: datetime
     ) -> Reservation:
         known = self._known or Known(place.head, place.here, now, 0.0)
-        self._known = known.wrote(step, given, here=place.here, now=now)
+        self._known = known.wrote(step, given, place, now=now)
         after = step.after
         if after.state is not ReservationState.SENDING:
             had_lease = after.is_live or after.lease_expires_at is not None
@@ -175,11 +183,6 @@ class Calls:
 
 
 _OPEN: Final = frozenset({psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR})
-
-
-def _only(session: Session, statement: str, parameters: Mapping[str, Any] | None = None) -> tuple[Any, ...]:
-    """The first row, () when there is none."""
-    return session.execute(statement, parameters, prepare=True).fetchone() or ()
 
 
 def _meaning(session: Session, call: Call, error: psycopg.Error, *, in_transaction: bool) -> Exception:

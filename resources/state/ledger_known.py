@@ -49,13 +49,14 @@ class Known:
     at: float
     """Of our own clock, when the database said `now`."""
     attempts: Mapping[str, Remembered] = field(default_factory=dict)
+    doubt_before: datetime | None = None
     is_alone: bool = False
     """At the last look the head was where we had left it."""
 
     def looked(self, head: Head) -> "Known":
         return replace(self, is_alone=head == self.head)
 
-    def wrote(self, step: Step, parameters: Mapping[str, Any], *, here: str, now: datetime) -> "Known":
+    def wrote(self, step: Step, parameters: Mapping[str, Any], place: Place, *, now: datetime) -> "Known":
         """Attempts of before are still so only if nobody else appended in between."""
         row, after = step.row, step.after
         latest = Remembered(
@@ -70,8 +71,9 @@ class Known:
         )
         held = {parameters["reservation"]: latest}
         if row.previous == self.head.digest:
-            held = {**dict(list(self.attempts.items())[-MOST_ATTEMPTS:]), **held}
-        return Known(row.head, here, now, time.monotonic(), held, self.is_alone)
+            kept = self.attempts if len(self.attempts) < MOST_ATTEMPTS else dict([*self.attempts.items()][1:])
+            held = {**kept, **held}
+        return Known(row.head, place.here, now, time.monotonic(), held, place.doubt_before, self.is_alone)
 
     def next_step(self, call: Call) -> tuple[Step, Place, Mapping[str, Any]] | None:
         """What to write without a look, and what has to be so beside the head; None when a look is needed to say anything."""
@@ -81,9 +83,9 @@ class Known:
         held = self.attempts.get(call.reservation) if call.reservation is not None else None
         if (held is None) is (call.slot is None):
             return None
-        place = Place(self.head, self.here, self.now + timedelta(seconds=waited))
+        place = Place(self.head, self.here, self.now + timedelta(seconds=waited), doubt_before=self.doubt_before)
         current = held.as_reservation() if held is not None else None
-        ruling = call.rule(current, place.now)
+        ruling = call.rule(current, place)
         if ruling.refused is not None or len(ruling.entries) != 1:
             return None
         steps = steps_of(current, ruling, place)

@@ -23,13 +23,18 @@ WRITER_LIVES: Final = "writer lives"
 HOLDER_IS_GONE: Final = "holder is gone"
 """What must still be so when the row is written: words that `sql.MOVE` knows."""
 
+ELSEWHERE: Final = (
+    "this is a restored backup, another server, or one after a failover, and may lack what was sent since: when the other is not used any "
+    "more, `opsguard ledger repair --accept-copy --store postgres --yes` makes what was open unknown, and goes on from here"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """`rule` gets the slot's latest attempt and the database's clock. `what` names the thing written, for errors."""
+    """`rule` gets the slot's latest attempt, and the place for the database's clock. `what` names the thing written, for errors."""
 
     what: str
-    rule: Callable[[Reservation | None, datetime], Ruling]
+    rule: "Callable[[Reservation | None, Place], Ruling]"
     slot: Slot | None = None
     reservation: str | None = None
     any_attempt: bool = False
@@ -49,9 +54,11 @@ class Place(NamedTuple):
     here: str
     now: datetime
     accepted: str = ""
-    """The server where the chain was last proven; "" for any."""
+    """The server where the chain was begun, or last accepted; "" for any."""
     lease_scope: str | None = None
     lease_fence: int | None = None
+    doubt_before: datetime | None = None
+    """When an older copy was last accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +86,7 @@ def steps_of(current: Reservation | None, ruling: Ruling, place: Place) -> tuple
     if not ruling.entries:
         return ()
     if place.accepted not in ("", place.here):
-        return LedgerRefused(
-            LedgerCode.RECOVERY_REQUIRED,
-            "the ledger was last proven on another server, or before a failover: `opsguard ledger verify`, then go on",
-        )
+        return LedgerRefused(LedgerCode.RECOVERY_REQUIRED, ELSEWHERE)
     try:
         rows = chain.append(place.head, ruling.entries, at=place.now.astimezone(UTC))
         rows = tuple(row if _is_as_read(row.entry) else parse_row(row.bytes) for row in rows)
@@ -101,8 +105,8 @@ def steps_of(current: Reservation | None, ruling: Ruling, place: Place) -> tuple
 def _is_as_read(entry: Entry) -> bool:
     """What will be read back equals it: no tuple that becomes a list, no object that only looks like a mapping."""
     pins = entry.pins
-    held = (entry.receipt, entry.evidence, entry.approval, *(() if pins is None else (pins.facts, pins.authority)))
-    return all(is_plain(value) for value in held)
+    held = (entry.receipt, entry.evidence, entry.approval, pins and pins.facts, pins and pins.authority)
+    return all(is_plain(value) for value in held if value)
 
 
 def parameters(step: Step, call: Call, place: Place) -> dict[str, Any]:

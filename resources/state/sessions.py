@@ -4,13 +4,18 @@ A transition of the ledger is two short statements. Through SQLAlchemy, with its
 and four times as long.
 """
 
+import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, TypeAlias
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
 
 import psycopg
+from psycopg import pq
+from psycopg.errors import error_from_result
 from sqlalchemy import Engine
 
 from resources.state import engine as bounds
@@ -18,13 +23,87 @@ from resources.state.engine import CONNECT, busy, prepare_session, unreachable
 
 IDLE_SECONDS: Final = 300
 """A firewall may have forgotten a connection that was idle for longer."""
-Session: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
 _POINT_LOOKUPS: Final = """
     SELECT pg_catalog.set_config(name, value, false)
     FROM (VALUES ('enable_seqscan', 'off'), ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off')) AS setting(name, value)
 """
 """Every statement here finds single rows by key. A plan made while the tables were empty would read them whole for ever after."""
+
+
+class Session(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that remembers what it has prepared."""
+
+    names: dict[str, bytes]
+
+
+def ask(session: Session, statement: str, parameters: Mapping[str, str | int | datetime | None]) -> tuple[Any, ...]:
+    """The first row, () when there is none. Raises what psycopg raises.
+
+    libpq itself, in one call that ends when the server has answered (or its time is up): the driver's cursor, which can be interrupted
+    in between, took another 0.15 ms each time.
+    """
+    query, places, types = _positional(statement)
+    if (name := session.names.get(statement)) is None:
+        name = f"opsguard_{len(session.names)}".encode()
+        _checked(session.pgconn.prepare(name, query, types))
+        session.names[statement] = name
+    values = [parameters[place] for place in places]
+    given: list[Any] = [value.encode() if type(value) is str else _spelt(value) for value in values]
+    result = _checked(session.pgconn.exec_prepared(name, given))
+    if not result.ntuples:
+        return ()
+    return tuple(_read(result.get_value(0, column), result.ftype(column)) for column in range(result.nfields))
+
+
+def _checked(result: pq.abc.PGresult) -> pq.abc.PGresult:
+    if result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
+        raise error_from_result(result)
+    return result
+
+
+_PLACE: Final = re.compile(r"%\((\w+)\)s")
+_TEXT, _INT, _BIGINT, _TIMESTAMP = 25, 23, 20, 1184
+_TYPES: Final = {
+    "sequence": _BIGINT,
+    "fence": _BIGINT,
+    "scope_fence": _BIGINT,
+    "known_fence": _BIGINT,
+    "known_row": _BIGINT,
+    "attempt": _INT,
+    "lease_seconds": _INT,
+    "since": _TIMESTAMP,
+    "at": _TIMESTAMP,
+}
+"""By a parameter's name; all others are text."""
+
+
+@lru_cache
+def _positional(statement: str) -> tuple[bytes, tuple[str, ...], list[int]]:
+    places = tuple(dict.fromkeys(_PLACE.findall(statement)))
+    query = _PLACE.sub(lambda found: f"${places.index(found[1]) + 1}", statement)
+    return query.encode(), places, [_TYPES.get(place, _TEXT) for place in places]
+
+
+def _spelt(value: str | int | datetime | None) -> bytes | None:
+    if value is None:
+        return None
+    return (value.isoformat() if isinstance(value, datetime) else str(value)).encode()
+
+
+_READERS: Final[Mapping[int, Callable[[str], Any]]] = {
+    16: lambda said: said == "t",
+    _BIGINT: int,
+    _INT: int,
+    _TIMESTAMP: datetime.fromisoformat,
+}
+
+
+def _read(value: bytes | None, type_of: int) -> Any:
+    if value is None:
+        return None
+    read = _READERS.get(type_of)
+    return value.decode() if read is None else read(value.decode())
 
 
 class Sessions:
@@ -72,11 +151,10 @@ class Sessions:
 
     def _opened(self) -> Session:
         try:
-            session: Session = psycopg.connect(
-                **self._target, **{**CONNECT, "connect_timeout": bounds.CONNECT_SECONDS}, autocommit=True, prepare_threshold=0
-            )
+            session = Session.connect(**self._target, **{**CONNECT, "connect_timeout": bounds.CONNECT_SECONDS}, autocommit=True)
             prepare_session(session, None)
             session.execute(_POINT_LOOKUPS)
+            session.names = {}
         except psycopg.Error as error:
             raise unreachable(error) from None
         return session

@@ -13,6 +13,7 @@ import psycopg
 
 from guards.delivery.slot import Grant
 from resources.ledger.interface import Ledger
+from resources.state import ledger_calls
 from tests.crash.ledger.promise import Fact, Life, parse_fact
 from tests.ledgers.worlds import World
 
@@ -101,7 +102,7 @@ def _ended(child: int) -> int:
 
 def watch_psycopg(countdown: Countdown) -> None:
     """Before and after each statement and each commit of this process, whatever is built on top of the driver."""
-    for owner, name in ((psycopg.Cursor, "execute"), (psycopg.Connection, "commit")):
+    for owner, name in ((psycopg.Cursor, "execute"), (psycopg.Connection, "commit"), (ledger_calls, "ask")):
         setattr(owner, name, _ticking(getattr(owner, name), countdown))
 
 

@@ -11,6 +11,7 @@ from guards.delivery.outcome import delivered
 from guards.delivery.slot import Grant, Slot
 from resources.errors import OutcomeUnknown, Unreachable
 from resources.ledger.interface import Ledger
+from resources.state import ledger_calls
 from tests.crash.ledger.kills import Countdown, killed, watch_psycopg
 from tests.crash.ledger.promise import assert_promise
 from tests.ledgers.builders import PINS, RECEIPT, feed, told
@@ -95,4 +96,5 @@ def _cut(patched: pytest.MonkeyPatch, countdown: Countdown) -> None:
         return call
 
     patched.setattr(psycopg.Cursor, "execute", cutting("execute", psycopg.Cursor.execute, lambda cursor: cursor.connection))
+    patched.setattr(ledger_calls, "ask", cutting("ask", ledger_calls.ask, lambda session: session))
     patched.setattr(psycopg.Connection, "commit", cutting("commit", psycopg.Connection.commit, lambda connection: connection))

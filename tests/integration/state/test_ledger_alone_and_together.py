@@ -15,7 +15,7 @@ from guards.delivery.replay import FaultKind
 from guards.delivery.reservation import ReservationState as S
 from guards.delivery.slot import Grant, Slot
 from resources.errors import OutcomeUnknown
-from resources.state import StateStore
+from resources.state import StateStore, ledger_calls
 from resources.state import ledger_sql as sql
 from tests.contract.state.worlds import by_hand
 from tests.integration.state.children import ROOT
@@ -43,14 +43,14 @@ def statements_of(monkeypatch) -> list[str]:
         if isinstance(statement, str) and name in ("LOOK", "OPEN", "MOVE", "OPEN_UNSEEN", "MOVE_UNSEEN", "LOCK_HEAD")
     }
     seen: list[str] = []
-    execute = psycopg.Connection.execute
+    ask = ledger_calls.ask
 
-    def noting(self, query, *arguments, **named):
-        if query in names:
-            seen.append(names[query])
-        return execute(self, query, *arguments, **named)
+    def noting(session, statement, parameters):
+        if statement in names:
+            seen.append(names[statement])
+        return ask(session, statement, parameters)
 
-    monkeypatch.setattr(psycopg.Connection, "execute", noting)
+    monkeypatch.setattr(ledger_calls, "ask", noting)
     return seen
 
 
