@@ -73,7 +73,7 @@ class Core:
 
     @property
     def store(self) -> str:
-        return self.fence.store if self.fence is not None else "????????"
+        return self.fence.store if self.fence is not None else "(no name)"
 
     @property
     def doubt_before(self) -> datetime | None:

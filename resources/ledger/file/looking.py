@@ -133,7 +133,7 @@ class Looker:
                 if not isinstance(attempts, Doubt):
                     sending.append(self._reader.with_lease(attempts[-1].reservation))
             return Health(
-                store=f"file {self._core.store}",
+                store=f"file {self._name()}",
                 head=index.head,
                 counts=index.states(),
                 oldest_sending_at=min((each.changed_at for each in sending), default=None),
@@ -141,6 +141,11 @@ class Looker:
                 recovery=self._core.standing.trouble,
                 blocked=len(index.doubts),
             )
+
+    def _name(self) -> str:
+        """Without its fence document the anchor still knows it."""
+        newest = self._core.anchor.newest
+        return newest.store if self._core.fence is None and newest is not None else self._core.store
 
     def verify(self) -> Verification:
         """What is published is read without the lock; writers wait only while the rest is."""

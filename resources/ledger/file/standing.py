@@ -28,7 +28,8 @@ def fence_trouble(disk: Disk, segments: Segments, fence: Fence | None, newest: A
         return "this store was retired, and an older fence document was put back: use the store that took over its rows"
     if fence is None:
         return (
-            "the fence document is gone or was altered, so nobody can say whether this store may send: `opsguard ledger repair`"
+            "the fence document is gone or was altered, so nobody can say whether this store may send: make sure that no other copy "
+            "is used, then `opsguard ledger repair --accept-copy --yes`"
         )
     match fence.state:
         case FenceState.RETIRED:
@@ -70,13 +71,13 @@ def is_put_back(scan: Scan, segments: Segments, newest: Anchor) -> bool:
 
 _COPIED: Final = (
     "this directory is a copy of the one that was made, or a restored backup: what was sent since is not in it. Make sure that no other "
-    "copy is used, then `opsguard ledger repair --accept-copy`"
+    "copy is used, then `opsguard ledger repair --accept-copy --yes`"
 )
 
 
 _OLDER_FENCE: Final = (
     "the fence document is older than the anchor: it was put back from a copy. Make sure that no other copy is used, then "
-    "`opsguard ledger repair --accept-copy`"
+    "`opsguard ledger repair --accept-copy --yes`"
 )
 
 
@@ -89,9 +90,9 @@ def _recovery(fence: Fence, *, is_here: bool = True) -> str:
         case FenceReason.COPIED:
             return _COPIED
         case FenceReason.ACCEPTING:
-            return "what was open when a copy or a loss was accepted is still being turned into doubt: `opsguard ledger repair`"
+            return "what was open when a copy or a loss was accepted is still being turned into doubt: `opsguard ledger repair --yes`"
         case _:
-            return f"rows that were there are gone ({fence.note}): `opsguard ledger verify`; put back the newest copy, or accept the loss with `opsguard ledger repair --accept-loss`"
+            return f"rows that were there are gone ({fence.note}): `opsguard ledger verify`; put back the newest copy, or accept the loss with `opsguard ledger repair --accept-loss --yes`"
 
 
 def judge(scan: Scan, *, disk: Disk, segments: Segments, anchor: AnchorFile, fence: Fence | None, known: Head | None) -> Standing:
@@ -102,7 +103,7 @@ def judge(scan: Scan, *, disk: Disk, segments: Segments, anchor: AnchorFile, fen
         scan.fault(FaultKind.FENCE, 0, trouble)
     cut = ""
     if newest is None or not anchor.is_whole or (fence is not None and newest.store != fence.store):
-        cut = "the head's anchor is gone, was altered, or is another store's: whether the last rows are there cannot be proven"
+        cut = _NO_ANCHOR
         scan.fault(FaultKind.ANCHOR, 0, cut)
     else:
         for number in anchor.damaged:
@@ -129,9 +130,9 @@ def judge(scan: Scan, *, disk: Disk, segments: Segments, anchor: AnchorFile, fen
         slot, made_on = scan.unfounded[0]
         cut = f"the claim on {slot.key} was made on row {made_on.sequence} ({made_on.digest[:12]}), which the chain does not hold"
         scan.fault(FaultKind.HEAD, made_on.sequence, cut, slot)
+    _name_missing_segments(scan, segments, newest)
     cut = cut or _end(scan, segments)
-    if cut and not trouble:
-        trouble = _recovery(Fence(state=FenceState.RECOVERY_REQUIRED, store="", reason=FenceReason.CUT_BACK, note=cut))
+    trouble = trouble or _trouble_of(cut)
     scan.faults = [replace(each, why=_ORPHAN_OF_A_CUT) if trouble and each.why == ORPHAN else each for each in scan.faults]
     return Standing(trouble, bool(cut))
 
@@ -139,6 +140,27 @@ def judge(scan: Scan, *, disk: Disk, segments: Segments, anchor: AnchorFile, fen
 _ORPHAN_OF_A_CUT: Final = (
     "a claim without a row: what became of it is not known, and the repair that accepts the rest makes it unknown"
 )
+
+
+_NO_ANCHOR: Final = (
+    "the head's anchor is gone, was altered, or is another store's: whether the last rows are there cannot be proven"
+)
+
+
+def _trouble_of(cut: str) -> str:
+    if cut == _NO_ANCHOR:
+        return (
+            f"{cut}. Compare with a head that was kept elsewhere (`opsguard ledger verify --against`), put back the newest copy, or accept "
+            "what is there with `opsguard ledger repair --accept-loss --yes`"
+        )
+    return _recovery(Fence(state=FenceState.RECOVERY_REQUIRED, store="", reason=FenceReason.CUT_BACK, note=cut)) if cut else ""
+
+
+def _name_missing_segments(scan: Scan, segments: Segments, newest: Anchor | None) -> None:
+    """Those before the last that is there were named while it was read."""
+    for number in range(scan.segment, newest.segment + 1 if newest is not None else scan.segment + 1):
+        if segments.signature(number) is None:
+            scan.fault(FaultKind.MISSING_SEGMENT, scan.index.head.sequence + 1, f"{path_of(number)} is gone")
 
 
 def _end(scan: Scan, segments: Segments) -> str:
