@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import dagster as dg
 from dagster._core.execution.execute_in_process_result import ExecuteInProcessResult
+from sqlalchemy.exc import DBAPIError
 
 from assets.known_guards import GUARDS, names_of
 from guards.canonical import Json
@@ -17,6 +18,7 @@ from guards.check import CheckOutcome, Severity
 from guards.decision import Decision
 from guards.receipt import Receipt
 from guards.refusal import RefusalCode, Refused
+from guards.text import one_line
 from opsguard_defs import dagster_home
 from opsguard_defs.settings import Settings, Watch
 from opsguard_defs.settings.overrides import override_policy
@@ -116,9 +118,9 @@ def apply(settings: Settings, digest: str, *, progress: Progress = silent) -> Ap
         tags = {"opsguard/plan": stored.short}
         only = settings.only(settings.watch(stored.guard, stored.watch))
         result = _execute(only, instance, names_of(stored.guard, stored.watch).apply_job, config, tags=tags)
-        receipts = [one for one in store.receipts(plan_digest=stored.digest) if one.run_id == result.run_id]
+        failure, exit_code = _failure(result)
+        receipts = _receipts(store, stored, result, failure=failure, exit_code=exit_code)
     refusal = _refusal(result, stored)
-    failure, exit_code = _failure(result)
     if failure and not receipts:
         _raise_usual(failure, exit_code)
     outcome = ApplyOutcome.FAILED if failure else ApplyOutcome.REFUSED if refusal else ApplyOutcome.APPLIED
@@ -164,11 +166,12 @@ def _instance(settings: Settings, *, only_reads: bool = False) -> Iterator[dg.Da
             if only_reads:
                 instance.optimize_for_webserver(statement_timeout=_STATEMENT_MILLISECONDS, pool_recycle=3600, max_overflow=5)
             yield instance
-    except DagsterPostgresException as error:
+    except (DagsterPostgresException, DBAPIError) as error:
+        said = one_line(str(error.orig if isinstance(error, DBAPIError) else error), limit=300)
         if only_reads:
-            raise Unreachable(f"Dagster lost the state database ({error}): run the same command again when it is back") from error
+            raise Unreachable(f"Dagster lost the state database ({said}): run the same command again when it is back") from error
         raise OutcomeUnknown(
-            f"Dagster lost the state database during the run ({error}): run the same command again when it is back, it looks first"
+            f"Dagster lost the state database during the run ({said}): run the same command again when it is back, it looks first"
         ) from error
 
 
@@ -246,6 +249,19 @@ def _checks(result: ExecuteInProcessResult) -> tuple[CheckOutcome, ...]:
 def _is_checked(key: dg.AssetKey) -> bool:
     guard, _, thing = key.path
     return thing in GUARDS[guard].checked
+
+
+def _receipts(
+    store: StateStore, stored: StoredPlan, result: ExecuteInProcessResult, *, failure: str, exit_code: int
+) -> list[Receipt]:
+    """Of this run. When they cannot be read, the run speaks for itself; one that ended well, or did not say, may have written."""
+    try:
+        return [one for one in store.receipts(plan_digest=stored.digest) if one.run_id == result.run_id]
+    except Unreachable as error:
+        if failure and exit_code not in (OutcomeUnknown.exit_code, RunFailed.exit_code):
+            return []
+        said = failure or f"run {result.run_id} ended, and its receipts could not be read"
+        raise OutcomeUnknown(f"{said} ({error}): run the same command again when it is back, it looks first") from error
 
 
 def _refusal(result: ExecuteInProcessResult, stored: StoredPlan) -> Refused | None:

@@ -5,6 +5,7 @@ from typing import TypedDict
 
 import dagster as dg
 
+from assets.config_fields import NotLaunched, checked
 from assets.known_guards import Names
 from assets.site import Site
 from guards.decision import DecisionKind
@@ -30,7 +31,13 @@ def request_of(config: ApplyConfig) -> Request:
 
 
 def flags_of(request: Request) -> Flags:
-    return Flags(dry_run=request["dry_run"], auto_remediate=request["auto_remediate"])
+    """Checked as the form is, `ConfigurationError`: an op's input can be typed in by hand, and the text "false" would count as true."""
+    values = {"approved_plan": request["plan"], "dry_run": request["dry_run"], "auto_remediate": request["auto_remediate"]}
+    try:
+        config = checked(ApplyConfig, values)
+    except NotLaunched as error:
+        raise ConfigurationError(f"this op's input is none that the form makes, nothing was written. {error}") from None
+    return Flags(dry_run=config.dry_run, auto_remediate=config.auto_remediate)
 
 
 def plan_of_watch(store: StateStore, digest: str, names: Names) -> StoredPlan | Refused:

@@ -21,11 +21,13 @@ from guards.refusal import Refused
 from jobs.apply.authorise import authorise_op
 from jobs.apply.decision_log import decision_logged
 from jobs.apply.request import Request, flags_of, plan_of_watch
+from jobs.delivery.asked import Asked
 from jobs.delivery.outcomes import in_doubt, not_sent, outcomes_table, what_was_done
 from resources.delivery.apply import DeliveryApply
 from resources.delivery.ledger import open_ledger
 from resources.delivery.route import DeliveryRoute
 from resources.delivery.sent import Sent
+from resources.delivery.steps import Watcher, nobody
 from resources.errors import Unproven
 from resources.ledger.interface import Ledger
 from resources.progress import watched
@@ -37,7 +39,13 @@ def graph_name(route: DeliveryRoute) -> str:
 
 
 def applying(
-    context: dg.OpExecutionContext, store: StateStore, request: Request, *, route: DeliveryRoute, site: Site
+    context: dg.OpExecutionContext,
+    store: StateStore,
+    request: Request,
+    *,
+    route: DeliveryRoute,
+    site: Site,
+    watcher: Watcher = nobody,
 ) -> DeliveryApply | Refused:
     """The plan that the request names, ready to be sent by this run; a refusal when it is none of this watch's."""
     stored = plan_of_watch(store, request["plan"], delivery_names(route))
@@ -50,6 +58,7 @@ def applying(
         flags=flags_of(request),
         run_id=context.run_id,
         lease_seconds=site.lease_seconds,
+        watcher=watcher,
         progress=watched(),
     )
 
@@ -77,8 +86,9 @@ def send_op(route: DeliveryRoute, site: Site) -> dg.OpDefinition:
         description="Observes afresh, asks the gate, and for each target: reserve, grant, call the provider once, settle. No retries.",
     )
     def send_messages(context: dg.OpExecutionContext, request: dict[str, Any], state: State) -> Iterator[Any]:
-        with state.open() as store, failing_with_exit_code(), ExitStack() as opened:
-            apply = applying(context, store, Request(**request), route=route, site=site)
+        asked = Asked()
+        with state.open() as store, failing_with_exit_code(), asked.proving_nothing_by_errors(), ExitStack() as opened:
+            apply = applying(context, store, Request(**request), route=route, site=site, watcher=asked)
             refused = apply if isinstance(apply, Refused) else apply.precheck()
             if isinstance(apply, Refused) or refused is not None:
                 decision_logged(context, names, refused=refused, digest=request["plan"])

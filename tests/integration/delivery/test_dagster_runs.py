@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from guards.decision import DecisionKind
+from jobs.apply.request import flags_of
 from opsguard_defs import runs
 from opsguard_defs.assembly import definitions
 from resources.errors import ConfigurationError
@@ -191,6 +192,35 @@ def test_a_provider_that_may_have_taken_it_leaves_doubt_that_fails_the_run_and_i
             assert (acme.verdicts()[acme.slot()], report.stored.targets) == ("in_doubt", ())
             assert acme.launch("recover", {}).success
             assert len(server.accepted) == 1
+
+
+def test_an_error_after_a_grant_ends_the_run_with_the_exit_code_of_doubt(acme: Installed, database_url: str) -> None:
+    """The state database went away between the call and the receipt: the message had left, and the exit code said that nothing had."""
+    acme.body()
+    digest = acme.report().stored.digest
+    acme.approve(digest)
+    with psycopg.connect(database_url, autocommit=True) as admin:
+        admin.execute("CREATE FUNCTION away() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'away'; END $$")
+        admin.execute("CREATE TRIGGER away BEFORE INSERT ON opsguard.receipts EXECUTE FUNCTION away()")
+
+    failed = acme.launch("send", write(digest))
+    sentence, exit_code = runs._failure(failed)
+
+    assert len(acme.left()) == 1
+    assert (failed.success, exit_code) == (False, 4)
+    assert acme.slot() in sentence
+    with psycopg.connect(database_url, autocommit=True) as admin:
+        admin.execute("DROP TRIGGER away ON opsguard.receipts")
+    assert acme.verdicts()[acme.slot()] == "sent"
+
+
+@pytest.mark.parametrize("typed", [{"dry_run": "false"}, {"auto_remediate": "yes"}, {"plan": "all of them"}])
+def test_an_ops_input_that_was_typed_in_by_hand_is_checked_as_the_form_is(typed: dict[str, object]) -> None:
+    """The text "false" counted as true: auto_remediate was on."""
+    request = {"plan": "0123456789ab", "dry_run": False, "auto_remediate": True, **typed}
+
+    with pytest.raises(ConfigurationError, match="nothing was written"):
+        flags_of(request)  # type: ignore[arg-type]
 
 
 def test_what_a_provider_shows_later_is_settled_by_recovery_without_a_second_call(
