@@ -194,13 +194,14 @@ class Ledger(Protocol):
     def health(self) -> Health: ...
 
     def verify(self) -> Verification:
-        """Everything, from the first row; nothing is changed. Without a fault, a PostgreSQL server other than before is accepted."""
+        """Everything, from the first row. Nothing is changed, and nothing accepted."""
         ...
 
     # Keeping
 
-    def repair(self) -> Repairs:
-        """Only what loses nothing and makes nothing unsent: see the store's own list."""
+    def repair(self, *, accept_copy: bool = False) -> Repairs:
+        """Only what loses nothing and makes nothing unsent: see the store's own list. `accept_copy`: a person says that this is the ledger
+        from now on, and that no other copy of it is used. Then whatever was open becomes `unknown`, and so does what was due before."""
         ...
 
     def rows(self) -> Iterator[StoredRow]:

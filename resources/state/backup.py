@@ -44,6 +44,8 @@ from resources.state.tables import ledger_head, metadata
 
 FORMAT: Final = 1
 CHUNK: Final = 200
+RESTORED: Final = "restored"
+"""In place of a server: none is called so, and the same one that the backup was made on would be taken for itself."""
 TABLES: Final[tuple[Table, ...]] = tuple(metadata.sorted_tables)
 """Referenced tables before those that refer to them."""
 
@@ -163,7 +165,7 @@ def _object(line: bytes, number: int, path: Path) -> Mapping[str, Any]:
 
 
 def restore(connection: Connection, path: Path) -> Backup:
-    """Into an empty store. The ledger asks for a verification before it grants anything: it is on another server now."""
+    """Into an empty store. The ledger grants nothing before a person accepts it: what was sent since the backup is not in it."""
     described = read_backup(path)
     _require_empty(connection)
     by_name = {table.name: table for table in TABLES}
@@ -173,6 +175,7 @@ def restore(connection: Connection, path: Path) -> Backup:
             raise ConfigurationError(f"{path} holds a table {table_name!r} that this program does not know: nothing was restored")
         while chunk := [_typed(table, stored["row"]) for stored in islice(rows, CHUNK)]:
             _fill(connection, table, chunk)
+    connection.execute(update(ledger_head).values(server=RESTORED))
     for table in TABLES:
         if any(column.identity for column in table.columns):
             _continue_numbers(connection, table)

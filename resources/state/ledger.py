@@ -30,8 +30,8 @@ from resources.state.columns import escape
 from resources.state.engine import in_doubt, reading, unreachable, writing
 from resources.state.errors import LeaseLost
 from resources.state.ledger_calls import Calls
-from resources.state.ledger_steps import Call
-from resources.state.ledger_verify import accept_server, verify
+from resources.state.ledger_steps import Call, Place
+from resources.state.ledger_verify import verify
 from resources.state.sessions import Sessions
 
 
@@ -58,9 +58,17 @@ class PostgresLedger:
         not_after: datetime | None = None,
         approval: Approval | None = None,
     ) -> Reservation | LedgerRefused:
-        def rule(current: Reservation | None, now: datetime) -> Ruling:
+        def rule(current: Reservation | None, place: Place) -> Ruling:
             return transition.reserve(
-                current, slot=slot, pins=pins, key=key, now=now, not_before=not_before, not_after=not_after, approval=approval
+                current,
+                slot=slot,
+                pins=pins,
+                key=key,
+                now=place.now,
+                not_before=not_before,
+                not_after=not_after,
+                approval=approval,
+                doubt_before=place.doubt_before,
             )
 
         by_clock = not_before is not None or not_after is not None
@@ -82,7 +90,9 @@ class PostgresLedger:
             Call(
                 what="the grant",
                 reservation=reservation_id,
-                rule=lambda current, now: transition.grant(current, holder=by, authority=authority, now=now, not_after=not_after),
+                rule=lambda current, place: transition.grant(
+                    current, holder=by, authority=authority, now=place.now, not_after=not_after
+                ),
                 by_clock=not_after is not None,
                 lease_seconds=ttl_seconds,
                 authorization=authorization,
@@ -134,8 +144,8 @@ class PostgresLedger:
         )
 
     def replace(self, slot: Slot, *, approval: Approval, key: str, pins: Pins | None = None) -> Reservation | LedgerRefused:
-        def rule(current: Reservation | None, _: datetime) -> Ruling:
-            return transition.replace(current, approval=approval, key=key, pins=pins)
+        def rule(current: Reservation | None, place: Place) -> Ruling:
+            return transition.replace(current, approval=approval, key=key, pins=pins, doubt_before=place.doubt_before)
 
         return self._calls.make(Call(what="the replacement", slot=slot, rule=rule))
 
@@ -187,17 +197,14 @@ class PostgresLedger:
         return reading(self._engine, ledger_look.health)
 
     def verify(self) -> Verification:
-        """Without a fault, and on another server than before, that server is accepted from now on."""
-        found = reading(self._engine, verify)
-        if not found.faults:
-            writing(self._engine, "the verification", lambda connection: accept_server(connection, found.head))
-        return found
+        return reading(self._engine, verify)
 
     # Keeping
 
-    def repair(self) -> Repairs:
-        """Answers and claims are made anew from rows that verify. Rows and head are never touched, and a claim is never taken away."""
-        return writing(self._engine, "the repair", ledger_keep.repair)
+    def repair(self, *, accept_copy: bool = False) -> Repairs:
+        """Answers and claims are made anew from rows that verify; no row is changed, and no claim taken away. `accept_copy`: a person says
+        that no other copy of this database is used. If no fault is left, what was open becomes `unknown`, and this server is accepted."""
+        return writing(self._engine, "the repair", lambda connection: ledger_keep.repair(connection, accept_copy=accept_copy))
 
     def rows(self) -> Iterator[StoredRow]:
         return ledger_keep.rows(self._engine)

@@ -12,6 +12,7 @@ from guards.delivery.refusal import LedgerCode
 from guards.delivery.replay import FaultKind, Replay
 from guards.delivery.row import Head
 from resources.ledger.interface import Repair, Repairs, StoredRow, Verification
+from resources.state import ledger_accept
 from resources.state import ledger_sql as sql
 from resources.state.columns import escape
 from resources.state.engine import unreachable
@@ -99,9 +100,17 @@ def _answer(connection: Connection, replay: Replay) -> None:
             copy.write_row(tuple(_claim(attempts[-1]).values()))
 
 
-def repair(connection: Connection) -> Repairs:
+def repair(connection: Connection, *, accept_copy: bool) -> Repairs:
     """Only when the rows verify. What claims a slot without a row is left to a person: it may be all that is left of what was sent."""
     connection.execute(text(sql.LOCK_HEAD))
+    done = _mend(connection)
+    if not accept_copy or done.left:
+        return done
+    doubted = tuple(ledger_accept.accept(connection))
+    return Repairs(made=(*done.made, *doubted), left=tuple(replayed(connection).faults))
+
+
+def _mend(connection: Connection) -> Repairs:
     found = replayed(connection)
     wrong = {fault.slot for fault in found.faults if fault.slot is not None}
     if not all(fault.kind in _REPAIRABLE for fault in found.faults) or not wrong:

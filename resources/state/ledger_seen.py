@@ -17,6 +17,7 @@ class Seen(NamedTuple):
     sequence: int
     digest: str
     server: str
+    accepted_at: datetime | None
     here: str
     now: datetime
     writer_lives: bool

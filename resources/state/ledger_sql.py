@@ -12,7 +12,7 @@ WITH asked AS (
     UNION ALL
     SELECT %(customer)s, %(period)s, %(kind)s, 0 WHERE %(customer)s::text IS NOT NULL
 )
-SELECT head.sequence, head.digest, head.server,
+SELECT head.sequence, head.digest, head.server, head.accepted_at,
        'HERE',
        clock_timestamp(),
        EXISTS (
@@ -45,10 +45,12 @@ WHERE head.id = 1
 """
 _HERE: Final = """
 CASE WHEN pg_is_in_recovery() THEN '' ELSE (
-    SELECT system_identifier || '/' || ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint FROM pg_control_system()
+    SELECT system_identifier || '/' || ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
+           || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())
+    FROM pg_control_system()
 ) END
 """
-"""System identifier and timeline. The timeline is the one that is written to now: a control file keeps the old one for minutes after a
+"""System identifier, timeline and database. The timeline is the one that is written to now: a control file keeps the old one for minutes after a
 replica was promoted. It is asked every time (20 microseconds), since a pooler may keep our connection and change the server behind it."""
 
 LOOK: Final = _LOOK.replace("'HERE'", _HERE)
@@ -145,7 +147,7 @@ _AS_SEEN: Final = "WHERE id = 1 AND sequence = %(sequence)s - 1 AND digest = %(p
 _AS_KNOWN: Final = (
     _AS_SEEN
     + """
-      AND server IN ('', %(server)s) AND %(server)s = 'HERE'
+      AND server IN ('', %(server)s) AND %(server)s = 'HERE' AND accepted_at IS NOT DISTINCT FROM %(doubt_before)s::timestamptz
       AND clock_timestamp() BETWEEN %(at)s - interval '0.1 s' AND %(at)s + interval '0.1 s'
 """
 )
@@ -187,7 +189,8 @@ WHERE customer = %(customer)s AND period = %(period)s AND kind = %(kind)s AND fe
 """
 
 _STORE: Final = """
-SELECT head.server AS accepted, 'HERE' AS here, 'NAME' || '/' || current_database() AS identity
+SELECT head.server AS accepted, 'HERE' AS here,
+       'NAME' || '/' || current_database() || '/' || (SELECT oid FROM pg_database WHERE datname = current_database()) AS identity
 FROM opsguard.ledger_head AS head WHERE head.id = 1
 """
 STORE: Final = _STORE.replace("'HERE'", _HERE).replace("'NAME'", "(SELECT system_identifier FROM pg_control_system())")

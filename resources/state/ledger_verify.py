@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, select, text, update
+from sqlalchemy import Connection, Row, select, text
 
 from guards.delivery.entry import Reservation
 from guards.delivery.replay import Fault, FaultKind, Replay
@@ -131,16 +131,8 @@ def _stream(connection: Connection, statement: str) -> Iterator[Row[Any]]:
         yield from result
 
 
-def accept_server(connection: Connection, proven: Head) -> None:
-    """After a verification without faults: this server holds the chain that was proven, if nothing was appended meanwhile."""
-    connection.execute(text(sql.LOCK_HEAD))
-    server = store_and_server(connection)
-    if anchor(connection) == proven and server.accepted != server.here:
-        connection.execute(update(ledger_head).values(server=server.here))
-
-
 def store_and_server(connection: Connection) -> Row[Any]:
-    """`accepted` (where the chain was last proven), `here` (where we are; "" where we may not ask), `identity` of the store."""
+    """`accepted` (where the chain was begun, or last accepted), `here` (where we are; "" where we may not ask), `identity` of the store."""
     may_ask = connection.execute(text(sql.MAY_ASK)).scalar_one()
     row = connection.execute(text(sql.STORE if may_ask else sql.STORE_UNNAMED)).one_or_none()
     if row is None:

@@ -186,7 +186,7 @@ class StateStore:
         return self._read(lambda c: backup(c, path))
 
     def restore(self, path: Path) -> Backup:
-        """Into an empty store, all or nothing. Afterwards `ledger.verify()` lets the ledger grant again."""
+        """Into an empty store, all or nothing. Afterwards `ledger.repair(accept_copy=True)` lets the ledger grant again."""
         return self._write("the restored backup", lambda c: restore(c, path))
 
     def _read(self, work: Callable[[Connection], Result]) -> Result:

@@ -217,7 +217,10 @@ ledger_head: Final = Table(
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("sequence", BigInteger, nullable=False),
     Column("digest", Text, nullable=False),
-    Column("server", Text, nullable=False),  # system identifier and timeline of the server that last proved the chain
+    Column(
+        "server", Text, nullable=False
+    ),  # system identifier, timeline and database where the chain was begun, or last accepted
+    _at("accepted_at", nullable=True),
 )
 
 standing_approvals: Final = Table(

@@ -163,7 +163,9 @@ class FileLedger:
         with self._core.locked():
             return self._mover.of_slot(
                 slot,
-                lambda current: transition.replace(current, approval=approval, key=key, pins=pins),
+                lambda current: transition.replace(
+                    current, approval=approval, key=key, pins=pins, doubt_before=self._core.doubt_before
+                ),
                 may_lead_to_a_call=True,
             )
 

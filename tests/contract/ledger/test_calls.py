@@ -78,6 +78,32 @@ def test_nobody_is_granted_a_call_whose_window_has_closed(world, ledger):
     assert isinstance(ledger.grant(held.reservation_id, holder="run-1", not_after=ledger.now() + timedelta(hours=1)), Grant)
 
 
+def test_what_may_have_been_sent_before_a_copy_was_accepted_is_in_doubt(world, ledger):
+    """A backup of Monday, accepted on Wednesday: what it holds as open, and what fell due until then, may have gone out from the other."""
+    due = ledger.now() - timedelta(minutes=1)
+    waiting = reserved(ledger)
+    under_way = granted(ledger, feed(1), holder="run-1")
+    brought_to(ledger, S.KNOWN_FAILURE, feed(2))
+    sent = brought_to(ledger, S.DELIVERED, feed(3))
+    world.gone(ledger, under_way)
+    with world.open() as accepting:
+        assert accepting.repair(accept_copy=True).left == ()
+    ledger = world.open()
+    assert [told(ledger.get(each.reservation_id)).state for each in (waiting, under_way, sent)] == [
+        S.UNKNOWN,
+        S.UNKNOWN,
+        S.DELIVERED,
+    ]
+    free = told(ledger.reserve(weekly(), PINS, key="run-2", not_before=due))
+    again = told(ledger.replace(feed(2), approval=LEE, key="run-2"))
+    for held in (free, again):
+        assert (held.state, held.reason) == (S.UNKNOWN, Reason.MIGRATED)
+        assert code(ledger.grant(held.reservation_id, holder="run-2")) is C.ILLEGAL_EDGE
+    later = told(ledger.reserve(weekly(2), PINS, key="run-2", not_before=ledger.now()))
+    assert isinstance(ledger.grant(later.reservation_id, holder="run-2"), Grant)
+    assert world.open().verify().faults == ()
+
+
 def test_only_one_of_two_handles_is_granted(world, ledger):
     other = world.open()
     grant = granted(ledger)

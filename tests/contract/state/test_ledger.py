@@ -256,25 +256,44 @@ def test_an_altered_slot_is_not_sent_and_blocks_no_other(ledger, database_url, n
         assert isinstance(granted(ledger, OTHER), Grant)
 
 
-def test_another_server_asks_for_a_verification_first(ledger, database_url):
-    """A copy restored elsewhere, or a replica promoted, may lack rows: nothing is granted until somebody looked."""
+ELSEWHERE = "UPDATE opsguard.ledger_head SET server = '7000000000000000000/1/5'"
+
+
+def test_another_server_asks_for_a_person_first(ledger, database_url):
+    """A copy restored elsewhere, or a replica promoted, may lack rows: what it holds as open may have been sent since."""
     grant = granted(ledger)
-    by_hand(database_url, "UPDATE opsguard.ledger_head SET server = '7000000000000000000/1'")
+    waiting = reserved(ledger, Slot("partner-1", "p-9", "feed"))
+    by_hand(database_url, ELSEWHERE)
     assert code(ledger.settle(grant, delivered({"x": 1}))) is LedgerCode.RECOVERY_REQUIRED
     assert code(ledger.reserve(OTHER, PINS, key="k")) is LedgerCode.RECOVERY_REQUIRED
     assert ledger.of(OTHER) == (), "the claim was not kept either"
     assert ledger.verify().faults == ()
-    assert ledger.settle(grant, delivered({"x": 1})).state is S.DELIVERED
+    assert code(ledger.grant(waiting.reservation_id, holder="run-2")) is LedgerCode.RECOVERY_REQUIRED, "a look accepts nothing"
+    assert ledger.repair().left == ()
+    assert "--accept-copy" in ledger.health().recovery
+    assert ledger.repair(accept_copy=True).left == ()
+    assert ledger.health().recovery == ""
+    assert code(ledger.grant(waiting.reservation_id, holder="run-2")) is LedgerCode.ILLEGAL_EDGE
+    assert ledger.get(waiting.reservation_id).state is S.UNKNOWN
+    assert code(ledger.settle(grant, delivered({"x": 1}))) is LedgerCode.STALE_GRANT
+    assert isinstance(granted(ledger, OTHER), Grant)
+    assert ledger.verify().faults == ()
+
+
+def test_another_database_of_the_same_server_asks_for_a_person_first(ledger, database_url, other_database_url):
+    """A backup restored beside the database that it was made of."""
+    reserved(ledger)
+    with psycopg.connect(database_url) as one, psycopg.connect(other_database_url) as other:
+        server = one.execute("SELECT server FROM opsguard.ledger_head").fetchone()[0]
+        oid = other.execute("SELECT oid FROM pg_database WHERE datname = current_database()").fetchone()[0]
+    assert server.rpartition("/")[2] != str(oid)
 
 
 def test_a_faulty_chain_is_not_accepted_on_another_server(ledger, database_url):
     granted(ledger)
-    by_hand(
-        database_url,
-        "UPDATE opsguard.ledger_head SET server = '7000000000000000000/1'",
-        "DELETE FROM opsguard.ledger_rows WHERE sequence = 2",
-    )
+    by_hand(database_url, ELSEWHERE, "DELETE FROM opsguard.ledger_rows WHERE sequence = 2")
     assert ledger.verify().faults
+    assert ledger.repair(accept_copy=True).left
     assert code(ledger.reserve(OTHER, PINS, key="k")) is LedgerCode.RECOVERY_REQUIRED
 
 

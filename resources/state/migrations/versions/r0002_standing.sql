@@ -34,6 +34,9 @@ CREATE INDEX published_heads_of_store ON opsguard.published_heads (store, id);
 CREATE INDEX published_heads_of_watch ON opsguard.published_heads (watch, id);
 CREATE INDEX receipts_of_subject ON opsguard.receipts (subject_sha256, action);
 
+-- When a person last accepted that this server holds an older copy: what was due before then may have been sent from the newer one.
+ALTER TABLE opsguard.ledger_head ADD COLUMN accepted_at timestamptz;
+
 -- It made every transition of a reservation write into all four of its indexes, for a question that is asked once an hour.
 DROP INDEX opsguard.ledger_reservations_state;
 
