@@ -157,6 +157,7 @@ def make_parts(disk: Disk) -> None:
     place = identity(disk, LOCK)
     preparing = stored or Fence(state=FenceState.PREPARING, store=secrets.token_hex(4), place=place, generation=1)
     if stored is None:
+        sync_directory(disk)  # the document names the lock file, which must not go without it
         write_fence(disk, preparing)
     with suppress(FileExistsError):
         disk.done(disk.create(path_of(1)))

@@ -3,9 +3,11 @@
 Of an edit that makes a line longer or shorter every later line stands elsewhere than was written down; that is where rows get lost.
 """
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +17,7 @@ from guards.delivery.outcome import delivered
 from guards.delivery.reservation import ReservationState as S
 from guards.delivery.slot import Grant, Slot
 from resources.errors import OpsGuardError
+from resources.ledger.file.disk import Disk
 from resources.ledger.file.scan import intact
 from resources.ledger.file.store import FileLedger
 from tests.ledgers.builders import LEE, PINS, RECEIPT, brought_to, feed, granted
@@ -23,8 +26,8 @@ pytestmark = pytest.mark.crash
 
 ROWS_PER_SEGMENT = 9
 REPLACEABLE = (S.KNOWN_FAILURE, S.RESOLVED_NOT_SENT)
-KEPT = ("lock", "leases")
-"""Their inodes are the store's identity: another one's is a copy, and refused for that."""
+KEPT = ("lock",)
+"""Its inode is the store's identity: another one's is a copy, and refused for that."""
 
 Edit = tuple[str, float, float, bytes]
 EDITS = st.tuples(
@@ -47,6 +50,34 @@ def files(memory_disk: Path) -> dict[str, bytes]:
         for path in sorted(root.rglob("*"))
         if path.is_file() and path.name not in KEPT
     }
+
+
+class SameFiles(Disk):
+    """Segments have the inodes that were anchored: files that were edited in place, and not put back from elsewhere."""
+
+    inodes: dict[str, int]
+
+    def status_of(self, path: str = ".") -> Any:
+        real = super().status_of(path)
+        return _Status(real, self.inodes[path]) if path in self.inodes else real
+
+
+class _Status:
+    def __init__(self, real: os.stat_result, inode: int) -> None:
+        self._real = real
+        self.st_ino = inode
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+def same_files(inodes: dict[str, int]) -> Callable[[Path], SameFiles]:
+    def made(root: Path) -> SameFiles:
+        disk = SameFiles(root)
+        disk.inodes = inodes
+        return disk
+
+    return made
 
 
 def laid_out(root: Path, files: dict[str, bytes]) -> None:
@@ -119,6 +150,7 @@ def sends_again(ledger: FileLedger, state: S, slot: Slot) -> bool:
 
 def test_files_edited_at_random_lose_no_whole_row_and_send_nothing_again(memory_disk, files):
     root = memory_disk / "ledger"
+    disk = same_files({f"segments/{path.name}": path.stat().st_ino for path in (root / "segments").iterdir()})
     names = sorted(files)
     edits_of = st.lists(EDITS, min_size=1, max_size=2)
 
@@ -135,7 +167,7 @@ def test_files_edited_at_random_lose_no_whole_row_and_send_nothing_again(memory_
                 path.unlink() if after is None else path.write_bytes(after)
         before = whole_rows(root, "segments")
         try:
-            with FileLedger.open(root, seal_rows=ROWS_PER_SEGMENT) as ledger:
+            with FileLedger.open(root, disk=disk, seal_rows=ROWS_PER_SEGMENT) as ledger:
                 _used(ledger)
         except OpsGuardError:
             pass
