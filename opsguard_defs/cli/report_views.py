@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FARTHEST: Final = timedelta(days=366)
 _MOST_ROWS: Final = 200
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 def day_of(text: str) -> date:
@@ -36,6 +37,12 @@ def moment_of(text: str) -> datetime:
         at = datetime.fromisoformat(text)
     except ValueError:
         at = None
+        if written := _DAY.match(text):
+            day = written[0]
+            try:
+                date.fromisoformat(day)
+            except ValueError:
+                raise ConfigurationError(f"--at: there is no {day}") from None
     if at is None or at.utcoffset() is None:
         raise ConfigurationError("--at wants a moment with its offset, such as 2026-12-31T09:00:00+09:00")
     return at

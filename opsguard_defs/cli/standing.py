@@ -29,6 +29,7 @@ standing = typer.Typer(
 _KINDS = tuple(kind.value for kind in Kind if kind is not Kind.FEED)
 _LONGEST = timedelta(days=366)
 _MOST_CUSTOMERS = 1000
+_MOST_LISTED = 20
 
 
 @standing.command(
@@ -51,6 +52,7 @@ def allow(
     auto_send = _auto_send(settings, watch)
     who, why, ends_at = person(by), comment(text), _until(until)
     customers, kinds = _customers(customer), _kinds(kind)
+    _require_known(settings, watch, customers)
     what = f"{', '.join(kinds)} to {', '.join(customers)} of delivery/{watch} until {words.utc(ends_at)}"
     if not yes:
         if as_json:
@@ -153,8 +155,27 @@ def _auto_send(settings: "Settings", name: str) -> bool:
     return isinstance(watch, DeliveryWatch) and watch.auto_send
 
 
+def _require_known(settings: "Settings", name: str, customers: Sequence[str]) -> None:
+    """A misspelt key would allow nothing, and seem to. Where the registry cannot be read that is only said."""
+    from guards.delivery.registry_fields import nearest
+    from opsguard_defs.settings import DeliveryWatch
+    from resources.delivery.registry import RegistryFile
+
+    watch = settings.watch("delivery", name)
+    assert isinstance(watch, DeliveryWatch)
+    try:
+        known = list(RegistryFile(watch.registry).read().customers)
+    except ConfigurationError as error:
+        say(f"the registry cannot be read, so nobody checked that it has these customers: {error}")
+        return
+    if unknown := [key for key in customers if key not in known]:
+        hint = nearest(unknown[0], known)
+        listed = hint if len(known) <= _MOST_LISTED or not hint.startswith("known are") else f"it has {len(known)} others"
+        raise ConfigurationError(f"--customer: {watch.registry} has no {unknown[0]}: {listed}")
+
+
 def _customers(given: Sequence[str]) -> tuple[str, ...]:
-    """Spelled out: never a pattern. A key that the registry does not have is allowed ahead of the customer."""
+    """Spelled out: never a pattern."""
     keys = tuple(dict.fromkeys(given))
     try:
         for key in keys:

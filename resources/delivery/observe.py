@@ -77,6 +77,9 @@ class Observer:
         )
         self._progress("reading the ledger", 1, 4)
         held = holdings_of({**self._ledger.unfinished(), **self._ledger.latest([one.slot for one in slots])})
+        slots = tuple(
+            one for one in slots if not _is_between(one, real, now) or one.slot in held.latest or one.slot in held.altered
+        )
         self._progress("reading bodies and check-ins", 2, 4)
         world = replace(
             self._seen(registry, now, slots, held, since),
@@ -169,6 +172,11 @@ def current_pins(route: DeliveryRoute, state: StateStore, ledger: Ledger, slot: 
     if one is None or not isinstance(body, Body):
         return None
     return wanted_pins(world, route.policy, one, body)
+
+
+def _is_between(one: Owed, real: datetime, asked: datetime) -> bool:
+    """Due and over between now and a later moment that is asked about: what becomes of it nobody knows yet."""
+    return real < one.due_at and one.closes_at <= asked
 
 
 def _in_doubt(latest: Mapping[Slot, Reservation]) -> list[Reservation]:

@@ -72,6 +72,22 @@ def test_neither_patterns_nor_for_ever_nor_nonsense_is_allowed(opsguard: Command
     assert said in done.err
 
 
+def test_a_customer_whom_the_registry_does_not_have_is_refused(opsguard: Command, tmp_path: Path) -> None:
+    """A misspelt key was recorded, and nothing was ever sent on it."""
+    customer = '{key: acme-1, route: {provider: file, directory: acme}, daily: {at: "09:00"}}'
+    (tmp_path / "customers.yaml").write_text(f"version: 1\ndefaults: {{zone: Asia/Tokyo}}\ncustomers: [{customer}]\n")
+    assert allow(opsguard, "--yes").code == 0
+    for more in ((), ("--yes",)):
+        refused = allow(opsguard, *more, customer="acme-11")
+        assert refused.code == 2
+        assert "has no acme-11" in refused.err
+    assert len(opsguard("standing", "list", "--json").objects) == 1
+
+
+def test_where_the_registry_cannot_be_read_that_is_said(opsguard: Command) -> None:
+    assert "the registry cannot be read" in allow(opsguard).err
+
+
 def test_a_watch_that_there_is_not_is_refused(opsguard: Command) -> None:
     done = opsguard(
         "standing",

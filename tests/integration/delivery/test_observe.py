@@ -340,6 +340,17 @@ def test_a_window_that_closed_before_the_first_report_was_not_missed_and_one_aft
     assert later[today] == "missed"
 
 
+def test_a_moment_to_come_does_not_list_the_days_before_it_as_missed(made: Made) -> None:
+    """`report --at` a week ahead said of tomorrow: missed, tell the customer by hand."""
+    watch_ = made(policy=DeliveryPolicy(look_back_days=7))
+    watch_.customer("acme-1", DAILY)
+    today = due_keys(watch_)[0]
+    watch_.verdicts()
+    then = watch_.verdicts(at=datetime.now(UTC) + timedelta(days=5))
+    assert {slot for slot, verdict in then.items() if verdict == "missed"} <= {today}
+    assert "due" in then.values() or "body_missing" in then.values()
+
+
 def test_a_reservation_whose_window_is_over_is_given_up_and_its_customer_is_told_by_hand(made: Made) -> None:
     watch_ = made()
     watch_.customer("acme-1", DAILY)

@@ -82,6 +82,12 @@ def test_a_moment_has_an_offset(text: str) -> None:
         moment_of(text)
 
 
+def test_a_moment_of_a_day_that_there_is_not_names_the_day() -> None:
+    """It was told that its offset was missing, and had one."""
+    with pytest.raises(ConfigurationError, match="there is no 2026-02-31"):
+        moment_of("2026-02-31T09:00:00+09:00")
+
+
 def test_both_at_once_and_a_guard_without_a_calendar_are_refused(acme: Installed, opsguard: Command) -> None:
     config = acme.home / "opsguard.toml"
     config.write_text(config.read_text() + watch())
