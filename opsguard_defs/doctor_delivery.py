@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from guards.delivery.bodies import NoBody, NoTemplate
 from guards.delivery.evidence import EvidenceUnreadable
 from guards.delivery.registry import Provider, Registry
-from guards.delivery.templates import parse_approved
+from guards.delivery.templates import VARIABLES, parse_approved
 from guards.text import count_words
 from opsguard_defs.diagnosis import Diagnosis, Health, health_of
 from opsguard_defs.settings import DeliveryWatch
+from resources.delivery.bodies import templates_of
 from resources.delivery.registry import RegistryFile
 from resources.errors import ConfigurationError, OpsGuardError
 from resources.providers.dialling import NotConnected, dial, secured
@@ -62,6 +64,10 @@ def _of_templates(directory: Path) -> Found:
         return Health.MISCONFIGURED, f"{approved} cannot be read ({error.strerror})"
     if isinstance(found, tuple):
         return Health.MISCONFIGURED, f"{approved}: {'; '.join(str(problem) for problem in found[:_MOST_PROBLEMS])}"
+    seen = templates_of(set(found), directory)
+    bodies = (seen.body(name, dict.fromkeys(VARIABLES, "x")) for name in found)
+    if unusable := [body.why for body in bodies if isinstance(body, NoTemplate | NoBody)]:
+        return Health.MISCONFIGURED, "; ".join(unusable[:_MOST_PROBLEMS])
     return Health.OK, f"{approved}: {count_words(len(found), 'approved template')}"
 
 

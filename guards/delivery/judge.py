@@ -122,7 +122,7 @@ def _open(world: DeliveryWorld, policy: DeliveryPolicy, owed: Owed, held: Reserv
         return Ruling(
             DeliveryVerdict.PIN_CONFLICT,
             f"It is reserved, not sent, and since then there is another {differing(held.pins, wanted)}: nothing is sent. Put that back as it "
-            f"was until {_local(owed, owed.closes_at)}, or let it lapse and tell the customer by hand.",
+            f"was until {_local(owed, owed.closes_at)}, or end it (`opsguard ledger abandon {owed.slot.key}`) and tell the customer by hand.",
         )
     again = resumed(held)
     missing = world.endpoints[owed.customer.route].missing
@@ -179,7 +179,8 @@ def _stray(world: DeliveryWorld, slot: Slot) -> Ruling | None:
         )
     return Ruling(
         DeliveryVerdict.PIN_CONFLICT,
-        "It is reserved, not sent, and today's registry does not owe it: nothing is sent. Put the registry back, or let it lapse.",
+        "It is reserved, not sent, and today's registry does not owe it: nothing is sent. Put the registry back, or end it: "
+        f"`opsguard ledger abandon {slot.key}`.",
     )
 
 

@@ -31,7 +31,7 @@ def show_attempts(attempts: "Iterable[Reservation]") -> None:
         )
         for a in attempts
     ]
-    table(("when", "state", "attempt", "name", "holder", "slot", "why"), rows, right=("attempt",))
+    table(("when", "state", "attempt", "name", "holder", "slot", "why"), rows, right=("attempt",), whole=("slot",))
 
 
 def name_of(attempt: "Reservation") -> str:

@@ -65,3 +65,12 @@ def test_status_counts_blocked_slots_and_doctor_shows_the_first_fault(
     assert "1 slot blocked: `opsguard ledger verify`" in seen.err
     as_json = opsguard("ledger", "status", "--json")
     assert (as_json.code, json.loads(as_json.out)["blocked"]) == (4, 1)
+
+
+def test_a_slot_is_shown_in_one_piece_however_narrow_the_terminal(opsguard: Command, tmp_path: Path) -> None:
+    """It was broken over two lines in the middle of the table, and copied so."""
+    long = Slot("a" * 60, "2026-11-30", "daily")
+    with FileLedger.open(tmp_path / "home/ledger") as ledger:
+        ledger.reserve(long, pins(long), key="run-1")
+    shown = opsguard("ledger", "show", long.key, COLUMNS="60")
+    assert long.key in shown.out

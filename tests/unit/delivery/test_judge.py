@@ -303,6 +303,7 @@ def test_another_body_under_a_prepared_reservation_is_a_conflict_too() -> None:
 
     assert found.verdict is V.PIN_CONFLICT
     assert "body_sha256" in found.note
+    assert "`opsguard ledger abandon acme-1:2026-11-30:daily`" in found.note, "what ends it"
 
 
 def test_a_route_without_settings_is_due_and_cannot_be_sent() -> None:
