@@ -144,7 +144,7 @@ def _is_debugging() -> bool:
 def _log_traceback() -> Path:
     from opsguard_defs.settings.load import home_path
 
-    with _log_file(home_path() / "logs") as file:
+    with _log_file(home_path() / "log") as file:
         file.write(traceback.format_exc())
         return Path(file.name)
 
