@@ -97,13 +97,15 @@ def _of_ledger(watch: DeliveryWatch) -> Found:
     """Opened only where there is one: opening makes it."""
     if watch.ledger == "postgres":
         return Health.OK, "in the state database (see its own line)"
+    from resources.ledger.places import is_store
+
     directory = watch.route().ledger_dir
-    if not directory.exists():
+    if not is_store(directory):
         return Health.NOTE, f"none yet in {directory}: the first run makes it"
     from resources.ledger.file.store import FileLedger
 
     try:
-        with FileLedger.open(directory) as ledger:
+        with FileLedger.open(directory, create=False) as ledger:
             seen, faults = ledger.health(), ledger.verify().faults
     except OpsGuardError as error:
         return health_of(error), str(error)

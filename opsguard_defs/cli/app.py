@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from opsguard_defs.cli import alerts, apply, decide, demo, dev, doctor, init, records, report
-from opsguard_defs.cli.ledger_move import ledger
+from opsguard_defs.cli.ledger_accept import ledger
 from opsguard_defs.cli.plans import plans
 from opsguard_defs.cli.sandbox import sandbox
 from opsguard_defs.cli.schedule import schedule

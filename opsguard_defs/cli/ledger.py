@@ -59,13 +59,15 @@ def show(
     as_json: AsJson = False,
 ) -> int:
     """Every attempt at one slot (or of one customer), oldest first, with what was pinned and what became of it."""
-    from guards.delivery.slot import NotASlot, parse_slot
+    from guards.delivery.slot import NotASlot, is_customer_key, parse_slot
     from opsguard_defs.settings import load_settings
 
     try:
         wanted = parse_slot(slot) if ":" in slot else None
     except NotASlot as error:
         raise ConfigurationError(f"SLOT: {error}") from None
+    if wanted is None and not is_customer_key(slot):
+        raise ConfigurationError(f"SLOT: {slot[:80]!a} is neither customer:period:kind nor a customer's key")
     settings = load_settings()
     attempts: list[Reservation] = []
     for place in places(settings, store, kind=wanted.kind if wanted else ""):
@@ -90,7 +92,7 @@ def verify(
     ] = "",
     as_json: AsJson = False,
 ) -> int:
-    """Check the whole chain from its first row. Needed once after `opsguard state restore`.
+    """Check the whole chain from its first row. Nothing is changed by it.
 
     Exit code 5 when it is not whole; 4 when it does not extend the anchor.
     """

@@ -52,7 +52,7 @@ def anchor(
 def repair(
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without it what is wrong is only shown.")] = False,
     accept_copy: Annotated[
-        bool, typer.Option("--accept-copy", help="You say: this directory is a copy, and no other copy of it is used.")
+        bool, typer.Option("--accept-copy", help="You say: this is a copy (or another server), and no other copy of it is used.")
     ] = False,
     accept_loss: Annotated[bool, typer.Option("--accept-loss", help="You say: the rows that are gone stay gone.")] = False,
     store: StoreOption = "",
@@ -67,8 +67,8 @@ def repair(
 
     settings = load_settings()
     place = only_place(settings, store)
-    if (accept_copy or accept_loss) and place.directory is None:
-        raise ConfigurationError("--accept-copy and --accept-loss are for a file store; this one is in the state database")
+    if accept_loss and place.directory is None:
+        raise ConfigurationError("--accept-loss is for a file store; this one is in the state database")
     if not yes or is_absent(place):
         with looking(settings, place) as held:
             found, recovery = held.verify(), held.health().recovery
@@ -78,8 +78,8 @@ def repair(
 
 
 def _repair(held: "Ledger", *, accept_copy: bool, accept_loss: bool) -> "Repairs":
-    if not (accept_copy or accept_loss):
-        return held.repair()
+    if not accept_loss:
+        return held.repair(accept_copy=accept_copy)
     from resources.ledger.file.store import FileLedger
 
     assert isinstance(held, FileLedger)  # asked before it was opened
@@ -109,7 +109,7 @@ def _repaired(done: "Repairs", *, as_json: bool) -> Exit:
     else:
         for one in done.made:
             line(f"{'done' if one.done else 'left to you'}: {one.what}")
-        if not done.made:
+        if not done.made and not done.left:
             line("there was nothing to repair")
     for fault in done.left:
         say_fault(fault)

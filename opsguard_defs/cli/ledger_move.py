@@ -34,6 +34,7 @@ def backup(
     """
     from opsguard_defs.settings import load_settings
     from resources.ledger.file.store import FileLedger
+    from resources.ledger.places import require_outside
 
     settings = load_settings()
     place = only_place(settings, store)
@@ -41,7 +42,8 @@ def backup(
         raise ConfigurationError("the ledger in the state database is part of `opsguard state backup`")
     if is_absent(place):
         raise ConfigurationError(f"there is no ledger in {place.directory}: nothing was copied")
-    with FileLedger.open(place.directory) as held:
+    require_outside(directory, "the backup")
+    with FileLedger.open(place.directory, create=False) as held:
         head = held.backup(directory.absolute())
         name = held.health().store
     if as_json:
@@ -62,9 +64,13 @@ def export_rows(
     store: StoreOption = "",
     as_json: AsJson = False,
 ) -> int:
-    """Write every row, as of now, into one file. `opsguard ledger import` takes it into another store with the same head."""
+    """Write every row, as of now, into one file. `opsguard ledger import` takes it into another store with the same head.
+
+    To move a ledger, use --retire: an export of a store that goes on is a copy, and is only imported where a person accepts it.
+    """
     from opsguard_defs.settings import load_settings
-    from resources.ledger.transfer import export_to
+    from resources.ledger.places import is_retired
+    from resources.ledger.transfer import export_to, require_target
 
     settings = load_settings()
     place = only_place(settings, store)
@@ -72,12 +78,14 @@ def export_rows(
         raise ConfigurationError("--retire ends a file store; this one is in the state database")
     if is_absent(place):
         raise ConfigurationError(f"there is no ledger in {place.directory}: nothing was exported")
+    require_target(path.absolute(), force=force)
     with opened(settings, place) as held:
-        if retire and (refused := _retire(held)):  # first: nothing may be appended behind the export
+        if retire and (refused := _retire(held, place)):  # first: nothing may be appended behind the export
             return refused_exit(refused, as_json=as_json)
-        made = export_to(held, path.absolute(), force=force)
+        retired = place.directory is not None and is_retired(place.directory)
+        made = export_to(held, path.absolute(), force=force, retired=retired)
     if as_json:
-        emit({"file": str(path), "rows": made.rows, "head": head_json(made.head), "store": made.store, "retired": retire})
+        emit({"file": str(path), "rows": made.rows, "head": head_json(made.head), "store": made.store, "retired": made.retired})
         return Exit.DONE
     line(f"{path}: {count_words(made.rows, 'row')}, head {made.head.digest}")
     if retire:
@@ -85,9 +93,13 @@ def export_rows(
     return Exit.DONE
 
 
-def _retire(held: "Ledger") -> "LedgerRefused | None":
+def _retire(held: "Ledger", place: Place) -> "LedgerRefused | None":
+    from guards.delivery.refusal import LedgerCode, LedgerRefused
     from resources.ledger.file.store import FileLedger
+    from resources.ledger.places import is_retired
 
+    if place.directory is not None and is_retired(place.directory):
+        return LedgerRefused(LedgerCode.INVALID, "this store is retired already: export it without --retire")
     assert isinstance(held, FileLedger)  # asked before it was opened
     return held.retire(note="exported, to be used elsewhere")
 
@@ -97,18 +109,24 @@ def import_rows(
     path: Annotated[
         Path, typer.Argument(metavar="FILE|DIR", help="What `opsguard ledger export` wrote, or a directory of the older layout.")
     ],
+    accept_copy: Annotated[
+        bool,
+        typer.Option("--accept-copy", help="You say: its store was not retired, and no other copy of it is used from now on."),
+    ] = False,
     store: StoreOption = "",
     as_json: AsJson = False,
 ) -> int:
     """Take a ledger into an empty store: all of it, with the same head, or nothing.
 
     A directory is read as the older single-file layout (scheduled-deliveries.jsonl): what it cannot tell becomes doubt, never
-    something unsent. Exit code 3: refused, and nothing was imported.
+    something unsent. With --accept-copy what was open becomes unknown, and so does what was due until now: it may have been sent.
+    Exit code 3: refused, and nothing was imported.
     """
     from guards.delivery.refusal import LedgerRefused
     from opsguard_defs.settings import load_settings
     from resources.ledger.legacy import read_legacy
-    from resources.ledger.transfer import import_from
+    from resources.ledger.places import are_a_ledger, require_outside
+    from resources.ledger.transfer import import_from, read_export, require_retired
 
     settings = load_settings()
     place = only_place(settings, store)
@@ -116,6 +134,11 @@ def import_rows(
         raise ConfigurationError(f"{path} does not exist: nothing was imported")
     if (path / "segments").is_dir():
         raise ConfigurationError(f"{path} is a file store: `opsguard ledger export FILE --store {path}`, then import that file")
+    if not (path.is_dir() or path.is_file()):
+        raise ConfigurationError(f"{path} is neither a file nor a directory: nothing was imported")
+    is_new = is_absent(place)
+    if is_new and place.directory is not None:
+        require_outside(place.directory, "the new ledger")
     doubtful: tuple[Slot, ...] = ()
     found: Verification | LedgerRefused
     if path.is_dir():
@@ -123,11 +146,20 @@ def import_rows(
         if isinstance(taken, LedgerRefused):
             return refused_exit(taken, as_json=as_json)
         doubtful = taken.doubtful
-        with opened(settings, place) as held:
+        if is_new and (refused := are_a_ledger(taken.rows)):
+            return refused_exit(refused, as_json=as_json)
+        with opened(settings, place, create=True) as held:
             found = held.adopt(taken.rows)
     else:
-        with opened(settings, place) as held:
-            found = import_from(path, held)
+        if is_new:  # what is refused makes no store
+            export = read_export(path)
+            refused = export if isinstance(export, LedgerRefused) else None if accept_copy else require_retired(export)
+            if refused is None and not isinstance(export, LedgerRefused):
+                refused = are_a_ledger(export.rows())
+            if refused is not None:
+                return refused_exit(refused, as_json=as_json)
+        with opened(settings, place, create=True) as held:
+            found = import_from(path, held, accept_copy=accept_copy)
     if isinstance(found, LedgerRefused):
         return refused_exit(found, as_json=as_json)
     _imported(place, found, doubtful, by_day=path.is_dir(), as_json=as_json)

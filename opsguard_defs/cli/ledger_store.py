@@ -49,8 +49,8 @@ def in_use(settings: "Settings", *, kind: str = "") -> tuple[Place, ...]:
     """File stores first: they answer when the database does not. `kind` narrows it to where slots of that kind are kept."""
     from guards.delivery.slot import Kind
 
-    watches = _delivery_watches(settings)
-    directories = [_directory(settings, watch) for watch in watches if watch.ledger == FILE]
+    watches = delivery_watches(settings)
+    directories = [directory_of(settings, watch) for watch in watches if watch.ledger == FILE]
     if not watches and usual_directory(settings).is_dir():
         directories = [usual_directory(settings)]
     files = tuple(Place(directory) for directory in dict.fromkeys(directories))
@@ -65,7 +65,7 @@ def in_use(settings: "Settings", *, kind: str = "") -> tuple[Place, ...]:
             return (*files, Place()) if messages_in_database or not files else files
 
 
-def _delivery_watches(settings: "Settings") -> "tuple[DeliveryWatch, ...]":
+def delivery_watches(settings: "Settings") -> "tuple[DeliveryWatch, ...]":
     from opsguard_defs.settings import DeliveryWatch
 
     return tuple(watch for watch in settings.watches if isinstance(watch, DeliveryWatch))
@@ -75,12 +75,12 @@ def watches_of(settings: "Settings", place: Place) -> "tuple[DeliveryWatch, ...]
     """Those whose messages are kept there."""
     return tuple(
         watch
-        for watch in _delivery_watches(settings)
-        if place.directory == (_directory(settings, watch) if watch.ledger == FILE else None)
+        for watch in delivery_watches(settings)
+        if place.directory == (directory_of(settings, watch) if watch.ledger == FILE else None)
     )
 
 
-def _directory(settings: "Settings", watch: "DeliveryWatch") -> Path:
+def directory_of(settings: "Settings", watch: "DeliveryWatch") -> Path:
     return watch.ledger_dir or usual_directory(settings)
 
 
@@ -110,21 +110,23 @@ def only_place(settings: "Settings", asked: str, *, kind: str = "") -> Place:
 
 
 @contextmanager
-def opened(settings: "Settings", place: Place) -> "Iterator[Ledger]":
-    """A file store that is not there yet is made: see `is_absent`. Raises `Unreachable`."""
+def opened(settings: "Settings", place: Place, *, create: bool = False) -> "Iterator[Ledger]":
+    """Only with `create` a file store that is not there yet is made: see `is_absent`. Raises `Unreachable`."""
     if place.directory is None:
         with open_state(settings) as store:
             yield store.ledger
         return
     from resources.ledger.file.store import FileLedger
 
-    with FileLedger.open(place.directory) as ledger:
+    with FileLedger.open(place.directory, create=create) as ledger:
         yield ledger
 
 
 def is_absent(place: Place) -> bool:
-    """Looking must not make a store."""
-    return place.directory is not None and not place.directory.is_dir()
+    """Looking must not make a store: neither in an empty directory nor between the files of another one."""
+    from resources.ledger.places import is_store
+
+    return place.directory is not None and not is_store(place.directory)
 
 
 @contextmanager

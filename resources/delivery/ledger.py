@@ -27,14 +27,13 @@ def open_ledger(route: DeliveryRoute, state: StateStore) -> Iterator[Ledger]:
         return
     from resources.ledger.file.store import FileLedger
 
-    if not is_store(route.ledger_dir):
-        known = state.published.of_watch(route.name)
-        if known is not None:
-            raise Unreachable(
-                f"the ledger of {route.name} is not in {one_line(str(route.ledger_dir))}: {known.store} was there, with "
-                f"{known.head.sequence} rows. Mount its disk or put it back; if it is gone: {accept_command(route.name)}"
-            )
-    with FileLedger.open(route.ledger_dir) as ledger:
+    known = state.published.of_watch(route.name)
+    if known is not None and not is_store(route.ledger_dir):
+        raise Unreachable(
+            f"the ledger of {route.name} is not in {one_line(str(route.ledger_dir))}: {known.store} was there, with "
+            f"{known.head.sequence} rows. Mount its disk or put it back; if it is gone: {accept_command(route.name)}"
+        )
+    with FileLedger.open(route.ledger_dir, create=known is None) as ledger:
         yield ledger
 
 

@@ -1,10 +1,14 @@
 """Which directories hold a file store, told without opening, locking or making anything."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from guards.delivery.refusal import LedgerCode, LedgerRefused
+from guards.delivery.replay import Replay
 from guards.text import one_line
 from resources.errors import ConfigurationError
+from resources.ledger.interface import StoredRow
 
 _FENCE: Final = "fence.json"
 _PARTS: Final = ("segments", "claims")
@@ -36,3 +40,16 @@ def require_outside(path: Path, what: str) -> None:
             raise ConfigurationError(
                 f"{one_line(str(path))} is inside the ledger {one_line(str(directory))}: name another place for {what}"
             )
+
+
+def are_a_ledger(rows: Iterable[StoredRow]) -> LedgerRefused | None:
+    """What a store would say to adopting them, asked before a store is made for them: one that is refused leaves nothing behind."""
+    replay = Replay(is_lean=True)
+    for row in rows:
+        replay.take(*row)
+        if replay.faults:
+            fault = replay.faults[0]
+            return LedgerRefused(
+                LedgerCode.INVALID, f"row {fault.sequence} of what was to be taken over: {fault.why}; nothing was"
+            )
+    return None

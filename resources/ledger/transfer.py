@@ -3,15 +3,18 @@
     {"opsguard_ledger_export":1}
     {"digest":"<64 hex>","row":<canonical row>}
     ...
-    {"digest":"<of the last row>","rows":812,"sequence":812,"store":"file 3f9a0c51"}
+    {"digest":"<of the last row>","recovery":"","retired":true,"rows":812,"sequence":812,"store":"file 3f9a0c51"}
 
-The last line is the manifest: a file without it was cut. Nothing but the rows is taken in: the claims follow from them.
+The last line is the manifest: a file without it was cut. Nothing but the rows is taken in: the claims follow from them. `retired`: the
+store was given up before this was written, so these are all of its rows, for good. Any other export is a copy: what was sent since is
+not in it, and a person accepts it before anything is sent by it.
 """
 
 import hashlib
 import json
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,8 +25,10 @@ from typing import BinaryIO, Final
 from guards.canonical import Json, canonical_json
 from guards.delivery.refusal import LedgerCode, LedgerRefused
 from guards.delivery.row import GENESIS, MOST_ROW_BYTES, Head
+from guards.text import one_line
 from resources.errors import ConfigurationError
 from resources.ledger.interface import Ledger, StoredRow, Verification
+from resources.ledger.places import require_outside
 
 FORMAT: Final = 1
 _HEADER: Final = canonical_json({"opsguard_ledger_export": FORMAT}) + b"\n"
@@ -34,11 +39,13 @@ _STORE: Final = re.compile(r"[a-z]{1,20}( [0-9A-Za-z._:/-]{1,100})?")
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What a file holds, as its manifest says. `store` is where it came from."""
+    """What a file holds, as its manifest says. `store` is where it came from, `recovery` what kept that one from sending, or ""."""
 
     rows: int
     head: Head
     store: str
+    retired: bool = False
+    recovery: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,7 @@ class Export:
 
     def rows(self) -> Iterator[StoredRow]:
         """Read again: a store checks every row that it takes."""
-        with self.path.open("rb") as file:
+        with _opened(self.path) as file:
             file.readline(_LONGEST_LINE)
             for sequence in range(1, self.said.rows + 1):
                 found = _ROW_LINE.fullmatch(file.readline(_LONGEST_LINE))
@@ -59,16 +66,25 @@ class Export:
                 yield StoredRow(sequence, found[1].decode("ascii"), found[2])
 
 
-def export_to(ledger: Ledger, path: Path, *, force: bool = False) -> Exported:
-    """Every row as of one moment, whole or not at all, readable by its owner only. Replaces a file only with `force`."""
-    if path.exists() and not force:
+def require_target(path: Path, *, force: bool = False) -> None:
+    """`ConfigurationError` when an export cannot be written there: asked before a store is given up for it."""
+    require_outside(path, "the export")
+    if path.exists() and (not force or not path.is_file()):
         raise ConfigurationError(f"{path} exists: name a new file")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+        raise ConfigurationError(f"{path.parent} is no directory that can be written to: nothing was exported")
+
+
+def export_to(ledger: Ledger, path: Path, *, force: bool = False, retired: bool = False) -> Exported:
+    """Every row as of one moment, whole or not at all, readable by its owner only. Replaces a file only with `force`. `retired`: the store
+    was given up before."""
+    require_target(path, force=force)
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         partial = Path(name)
         try:
             with os.fdopen(handle, "wb") as file:
-                written = _write(ledger, file)
+                written = _write(ledger, file, retired=retired)
                 file.flush()
                 os.fsync(file.fileno())
             _publish(partial, path, force=force)
@@ -94,13 +110,15 @@ def _publish(partial: Path, path: Path, *, force: bool) -> None:
         os.close(directory)
 
 
-def _write(ledger: Ledger, file: BinaryIO) -> Exported:
+def _write(ledger: Ledger, file: BinaryIO, *, retired: bool) -> Exported:
     file.write(_HEADER)
     head = Head()
     for stored in ledger.rows():
         file.write(b'{"digest":"%b","row":%b}\n' % (stored.digest.encode("ascii"), stored.row))
         head = Head(stored.sequence, stored.digest)
-    made = Exported(rows=head.sequence, head=head, store=ledger.health().store)
+    health = ledger.health()
+    recovery = "" if retired else one_line(health.recovery, limit=500)
+    made = Exported(rows=head.sequence, head=head, store=health.store, retired=retired, recovery=recovery)
     file.write(_manifest(made))
     return made
 
@@ -111,6 +129,8 @@ def _manifest(said: Exported) -> bytes:
         "sequence": said.head.sequence,
         "digest": said.head.digest,
         "store": said.store,
+        "retired": said.retired,
+        "recovery": said.recovery,
     }
     return canonical_json(content) + b"\n"
 
@@ -118,7 +138,7 @@ def _manifest(said: Exported) -> bytes:
 def read_export(path: Path) -> Export | LedgerRefused:
     """Checks every line against its digest and the whole against the manifest."""
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             return _read(path, file)
     except OSError as error:
         raise ConfigurationError(f"{path} could not be read ({error.strerror or error}): nothing was imported") from error
@@ -151,25 +171,60 @@ def _parse_manifest(line: bytes) -> Exported | None:
     with suppress(ValueError, RecursionError):
         said = json.loads(line)
     match said:
-        case {"rows": int(rows), "sequence": int(sequence), "digest": str(digest), "store": str(store)} if _STORE.fullmatch(
-            store
-        ) and (digest == GENESIS) == (sequence == 0):
-            made = Exported(rows=rows, head=Head(sequence, digest), store=store)
+        case {
+            "rows": int(rows),
+            "sequence": int(sequence),
+            "digest": str(digest),
+            "store": str(store),
+            "retired": bool(retired),
+            "recovery": str(recovery),
+        } if _STORE.fullmatch(store) and (digest == GENESIS) == (sequence == 0) and not (retired and recovery):
+            made = Exported(rows=rows, head=Head(sequence, digest), store=store, retired=retired, recovery=recovery)
             return made if _manifest(made) == line else None
         case _:
             return None
 
 
-def import_from(path: Path, ledger: Ledger) -> Verification | LedgerRefused:
-    """Into an empty ledger, or one that holds exactly these rows; whole or not at all."""
+def require_retired(export: Export) -> LedgerRefused | None:
+    """None where these are all rows of a store that sends no more, or none at all."""
+    said = export.said
+    if said.retired or not said.rows:
+        return None
+    state = f"that could not send ({said.recovery})" if said.recovery else "that was in use"
+    return _refuse(
+        f"{export.path} was written by a store {state}: what was sent since then is not in it, and would be sent again. Export it with "
+        "--retire; or, if no other copy of it is used, --accept-copy makes doubt of what was open or due until now"
+    )
+
+
+def import_from(path: Path, ledger: Ledger, *, accept_copy: bool = False) -> Verification | LedgerRefused:
+    """Into an empty ledger, or one that holds exactly these rows; whole or not at all. `accept_copy`: a person says that no other copy of
+    it is used; then what was open is doubt, and so is what was due until now."""
     export = read_export(path)
     if isinstance(export, LedgerRefused):
         return export
+    refused = require_retired(export)
+    if refused is not None and not accept_copy:
+        return refused
     found = ledger.adopt(export.rows())
-    if isinstance(found, LedgerRefused) or found.head == export.said.head:
+    if isinstance(found, LedgerRefused):
         return found
+    if found.head == export.said.head:
+        if refused is None:
+            return found
+        ledger.repair(accept_copy=True)
+        return ledger.verify()
     why = f"the ledger ends with {found.head.digest[:12]}, {path} with {export.said.head.digest[:12]}: `opsguard ledger verify`"
     return LedgerRefused(LedgerCode.RECOVERY_REQUIRED, why)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Not blocking: a FIFO of that name must not hang the command."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ConfigurationError(f"{path} is not a regular file: nothing was imported")
+    return os.fdopen(descriptor, "rb")
 
 
 def _refuse(why: str) -> LedgerRefused:

@@ -1,6 +1,7 @@
 """`opsguard ledger` on the file store, from outside: no database runs, and none is looked for."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -225,7 +226,7 @@ def test_export_and_import_keep_the_head_and_take_only_an_empty_store(
     opsguard: Command, ledger_dir: Path, tmp_path: Path
 ) -> None:
     keep(ledger_dir, DAILY, unknown(Reason.NO_ANSWER))
-    made = opsguard("ledger", "export", "out.jsonl", "--json")
+    made = opsguard("ledger", "export", "out.jsonl", "--retire", "--json")
     assert made.code == 0, made.err
     taken = opsguard("ledger", "import", "out.jsonl", "--store", "./other", "--json")
     assert taken.code == 0, taken.err
@@ -248,7 +249,77 @@ def test_a_cut_export_is_refused_and_the_store_stays_empty(opsguard: Command, le
     (tmp_path / "out.jsonl").write_bytes(whole[:-1])
     refused = opsguard("ledger", "import", "out.jsonl", "--store", "./other", "--json")
     assert (refused.code, refused.objects[0]["refusal"]["code"]) == (3, "invalid")
-    assert opsguard("ledger", "status", "--store", "./other", "--json").objects[0]["head"]["sequence"] == 0
+    assert not (tmp_path / "other").exists(), "a refused import leaves nothing behind"
+
+
+def test_an_export_of_a_store_that_goes_on_is_a_copy_that_a_person_accepts(
+    opsguard: Command, ledger_dir: Path, tmp_path: Path
+) -> None:
+    """An export of a copy, imported into a new store, was a ledger like any other: what had gone out since was sent again."""
+    keep(ledger_dir, DAILY, granted=False)
+    assert opsguard("ledger", "export", "out.jsonl", "--json").objects[0]["retired"] is False
+    refused = opsguard("ledger", "import", "out.jsonl", "--store", "./other")
+    assert refused.code == 3
+    assert "--accept-copy" in refused.err
+    assert not (tmp_path / "other").exists()
+
+    taken = opsguard("ledger", "import", "out.jsonl", "--store", "./other", "--accept-copy", "--json")
+
+    assert taken.code == 0, taken.err
+    assert taken.objects[0]["counts"] == {"unknown": 1}
+
+
+def test_an_export_of_a_copy_says_what_kept_it_from_sending_and_is_never_retired(
+    opsguard: Command, ledger_dir: Path, tmp_path: Path
+) -> None:
+    keep(ledger_dir, DAILY, delivered({"id": "1"}))
+    assert opsguard("ledger", "backup", "copy").code == 0
+    assert opsguard("ledger", "export", "out.jsonl", "--store", "./copy").code == 0
+    said = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[-1])
+    assert said["retired"] is False
+    assert said["recovery"]
+    refused = opsguard("ledger", "import", "out.jsonl", "--store", "./other")
+    assert refused.code == 3
+    assert "could not send" in refused.err
+
+
+def test_a_store_is_not_given_up_for_an_export_that_cannot_be_written(
+    opsguard: Command, ledger_dir: Path, tmp_path: Path
+) -> None:
+    """`--retire` with the name of a file that was there ended with 2, and had ended the store for good."""
+    keep(ledger_dir, DAILY, delivered({"id": "1"}))
+    (tmp_path / "there").write_text("")
+    for target in ("there", "nowhere/out.jsonl", "home/ledger/out.jsonl", "home/ledger/segments/000009.jsonl"):
+        assert opsguard("ledger", "export", target, "--retire").code == 2, target
+    assert opsguard("ledger", "status").code == 0, "it still sends"
+    for target in ("home/ledger/temp/copy", "home/ledger/copy"):
+        assert opsguard("ledger", "backup", target).code == 2, target
+    assert opsguard("ledger", "verify").code == 0
+    assert opsguard("ledger", "export", "out.jsonl", "--retire").code == 0
+    assert opsguard("ledger", "export", "two.jsonl", "--retire").code == 3
+
+
+def test_commands_that_look_make_no_store(opsguard: Command, ledger_dir: Path, tmp_path: Path) -> None:
+    keep(ledger_dir, DAILY, delivered({"id": "1"}))
+    (tmp_path / "empty").mkdir(mode=0o700)
+    segments = sorted((ledger_dir / "segments").iterdir())
+    for command in ("status", "verify", "anchor", "repair"):
+        assert opsguard("ledger", command, "--store", "./empty").code == 2, command
+        assert opsguard("ledger", command, "--store", str(ledger_dir / "segments")).code == 2, command
+    assert list((tmp_path / "empty").iterdir()) == []
+    assert opsguard("ledger", "export", "out.jsonl", "--retire").code == 0
+    assert opsguard("ledger", "import", "out.jsonl", "--store", str(ledger_dir / "segments")).code == 2
+    assert sorted((ledger_dir / "segments").iterdir()) == segments
+
+
+def test_a_fifo_is_no_export(opsguard: Command, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "out.jsonl")
+    assert opsguard("ledger", "import", "out.jsonl", "--store", "./other").code == 2
+
+
+@pytest.mark.parametrize("name", ["", "a", "Acme 1", "acme-1:2026"])
+def test_a_name_that_nothing_can_have_is_bad_usage(opsguard: Command, name: str) -> None:
+    assert opsguard("ledger", "show", name).code == 2
 
 
 def test_a_retired_store_sends_nothing_any_more(opsguard: Command, ledger_dir: Path) -> None:

@@ -1,16 +1,20 @@
 """`opsguard ledger` between the file store and PostgreSQL: the same rows, the same head, in both directions."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from guards.delivery.entry import Reservation
 from guards.delivery.outcome import Reason, delivered, known_failure, unknown
+from guards.delivery.reservation import ReservationState
+from guards.delivery.row import Head
 from guards.delivery.slot import Slot
 from resources.ledger.file.store import FileLedger
 from resources.state import StateStore
 from tests.integration.command import Command
 from tests.integration.ledger_transfer.old_tree import every_state
-from tests.integration.test_cli_ledger import DAILY, REMINDER, SETTINGS, WEEKLY, keep
+from tests.integration.test_cli_ledger import DAILY, REMINDER, SETTINGS, WEEKLY, keep, pins
 
 
 @pytest.fixture
@@ -33,14 +37,16 @@ def test_from_files_to_the_database_and_back_every_row_is_the_same(
     keep(first, REMINDER, known_failure(Reason.REJECTED))
     keep(first, WEEKLY, unknown(Reason.NO_ANSWER))
     keep(first, Slot("acme-2", "2026-11", "monthly"))
-    assert opsguard("ledger", "export", "one.jsonl").code == 0
+    assert opsguard("ledger", "export", "one.jsonl", "--retire").code == 0
     taken = opsguard("ledger", "import", "one.jsonl", "--store", "postgres", "--json")
     assert taken.code == 0, taken.err
     assert [tuple(row) for row in state_store.ledger.rows()] == rows_of_files(first)
     assert opsguard("ledger", "verify", "--store", "postgres").code == 0
     assert opsguard("ledger", "export", "two.jsonl", "--store", "postgres").code == 0
-    assert opsguard("ledger", "import", "two.jsonl", "--store", "./second").code == 0
-    assert rows_of_files(tmp_path / "second") == rows_of_files(first)
+    assert opsguard("ledger", "import", "two.jsonl", "--store", "./second").code == 3, "the database may go on"
+    assert opsguard("ledger", "import", "two.jsonl", "--store", "./second", "--accept-copy").code == 0
+    before = rows_of_files(first)
+    assert rows_of_files(tmp_path / "second")[: len(before)] == before
     lines = [(tmp_path / name).read_bytes().splitlines()[:-1] for name in ("one.jsonl", "two.jsonl")]
     assert lines[0] == lines[1]
 
@@ -63,7 +69,7 @@ def test_a_ledger_that_moved_goes_on_where_it_was_and_nothing_is_sent_twice(
 def test_the_anchor_of_the_files_is_extended_by_the_database_that_took_them_over(opsguard: Command, tmp_path: Path) -> None:
     keep(tmp_path / "home" / "ledger", DAILY, delivered({"id": "1"}))
     (tmp_path / "anchor.json").write_text(opsguard("ledger", "anchor").out)
-    assert opsguard("ledger", "export", "one.jsonl").code == 0
+    assert opsguard("ledger", "export", "one.jsonl", "--retire").code == 0
     before = opsguard("ledger", "verify", "--against", "anchor.json", "--store", "postgres")
     assert opsguard("ledger", "import", "one.jsonl", "--store", "postgres").code == 0
     after = opsguard("ledger", "verify", "--against", "anchor.json", "--store", "postgres")
@@ -78,7 +84,55 @@ def test_the_older_layout_can_be_imported_into_the_database_with_the_same_head(o
     assert into_files.objects[0]["head"] == into_database.objects[0]["head"]
 
 
-def test_a_retired_flag_and_accepting_a_copy_are_for_files_only(opsguard: Command) -> None:
+def test_a_retired_flag_and_accepting_a_loss_are_for_files_only(opsguard: Command) -> None:
     assert opsguard("ledger", "export", "one.jsonl", "--store", "postgres", "--retire").code == 2
-    assert opsguard("ledger", "repair", "--accept-copy", "--store", "postgres").code == 2
+    assert opsguard("ledger", "repair", "--accept-loss", "--store", "postgres").code == 2
     assert opsguard("ledger", "repair", "--store", "postgres").code == 0
+
+
+def test_another_ledger_is_a_watchs_own_once_a_person_has_accepted_it(
+    opsguard: Command, tmp_path: Path, state_store: StateStore
+) -> None:
+    """The disk of the ledger was gone: an empty one in its place knows of nothing that was sent."""
+    words = ["--by", "Ada", "--comment", "the disk is gone, ticket 4713", "--json"]
+    (tmp_path / "customers.yaml").write_text("version: 1\ncustomers: []\n")
+    published = state_store.published
+    assert opsguard("ledger", "accept", "customers", *words, "--yes").objects[0]["accepted"] is False, "nothing was published"
+    published.publish("file 0badcafe", Head(7, "a" * 64), run_id="run-1", watch="customers", slot_identity="period")
+    assert opsguard("ledger", "accept", "customers", *words).objects[0]["accepted"] is False
+    assert not (tmp_path / "home" / "ledger").exists()
+    assert opsguard("ledger", "accept", "nobody", *words, "--yes").code == 2
+    before = datetime.now(UTC)
+
+    done = opsguard("ledger", "accept", "customers", *words, "--yes")
+
+    assert done.code == 0, done.err
+    known = published.of_watch("customers")
+    assert known is not None
+    assert (known.accepted_by, known.comment, known.slot_identity) == ("Ada", "the disk is gone, ticket 4713", "period")
+    with FileLedger.open(tmp_path / "home" / "ledger") as ledger:
+        assert known.store == ledger.health().store
+        held = ledger.reserve(DAILY, pins(DAILY), key="run-2", not_before=before)
+        assert isinstance(held, Reservation)
+        assert held.state is ReservationState.UNKNOWN, "it was due before the loss was accepted"
+    assert opsguard("ledger", "accept", "customers", *words, "--yes").objects[0]["accepted"] is False
+
+
+def test_a_ledger_that_was_moved_with_everything_in_it_makes_no_doubt(
+    opsguard: Command, tmp_path: Path, state_store: StateStore
+) -> None:
+    keep(tmp_path / "home" / "ledger", DAILY, granted=False)
+    (tmp_path / "customers.yaml").write_text("version: 1\ncustomers: []\n")
+    with FileLedger.open(tmp_path / "home" / "ledger") as ledger:
+        state_store.published.publish(ledger.health().store, ledger.head(), run_id="run-1", watch="customers")
+    assert opsguard("ledger", "export", "one.jsonl", "--retire").code == 0
+    assert opsguard("ledger", "import", "one.jsonl", "--store", "postgres").code == 0
+    (tmp_path / "opsguard.toml").write_text(SETTINGS + 'ledger = "postgres"\n')
+
+    done = opsguard("ledger", "accept", "customers", "--by", "Ada", "--comment", "moved", "--yes")
+
+    assert done.code == 0, done.err
+    assert state_store.ledger.counts() == {"prepared": 1}
+    known = state_store.published.of_watch("customers")
+    assert known is not None
+    assert known.store.startswith("postgres ")
