@@ -217,9 +217,7 @@ ledger_head: Final = Table(
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("sequence", BigInteger, nullable=False),
     Column("digest", Text, nullable=False),
-    Column(
-        "server", Text, nullable=False
-    ),  # system identifier, timeline and database where the chain was begun, or last accepted
+    Column("server", Text, nullable=False),  # system identifier, timeline and database where the chain was accepted
     _at("accepted_at", nullable=True),
 )
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from guards.delivery import transition
-from guards.delivery.entry import is_used, thin
+from guards.delivery.entry import digest_of, is_used, thin
 from guards.delivery.outcome import LONGEST_NOTE, Approval, Outcome, Reason, abandoned, delivered, known_failure, unknown
 from guards.delivery.pins import AUTHORITY, Pins
 from guards.delivery.refusal import LedgerCode
@@ -403,6 +403,15 @@ def test_an_approval_opens_one_attempt_ever():
         for used in (KIM, approval):
             assert code(transition.replace(held, approval=used, key="run-9")) is LedgerCode.APPROVAL
             assert is_used(thin(held), used.as_json())
+
+
+@pytest.mark.parametrize("odd", [{}, {"approval_id": True}, {"comment": ["x"]}, {"more": 1}])
+def test_approvals_are_told_apart_by_what_they_spell(odd):
+    """An imported row's approval may hold anything; the same spelling is the same approval, and no other is."""
+    usual = Approval(1, "Kim").as_json()
+    assert digest_of(dict(usual)) == digest_of(usual)
+    assert len(digest_of(usual)) == 32
+    assert (digest_of({**usual, **odd}) == digest_of(usual)) == (not odd)
 
 
 @pytest.mark.parametrize(("minutes", "opened"), [(1, S.UNKNOWN), (0, S.PREPARED)])
