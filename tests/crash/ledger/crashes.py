@@ -112,7 +112,7 @@ class Model:
 
     def _write(self, file: Inode, step: Step) -> None:
         if step.call == "append":
-            step = Step("append", step.path, data=step.data, offset=len(file.live), file=step.file)
+            step = Step("append", step.path, data=step.data, offset=len(file.live), file=step.file, stat=step.stat)
         file.live[:] = _written(bytes(file.live), step, len(step.data))
         file.pending.append(step)
         file.stat = step.stat

@@ -78,7 +78,7 @@ class RecordingDisk(Disk):
 
     def create(self, path: str) -> File:
         file = super().create(path)
-        number = self.recorder.take(Step("create", path, file=len(self.recorder.steps), stat=_stat(file.descriptor)))
+        number = self.recorder.take(Step("create", path, file=len(self.recorder.steps), stat=_stat(self.status(file))))
         self.recorder.names[path] = self._numbers[file.descriptor] = number
         return file
 
@@ -98,7 +98,7 @@ class RecordingDisk(Disk):
 
     def _written(self, call: Call, file: File, *, data: bytes = b"", offset: int = 0) -> None:
         number = self._numbers[file.descriptor]
-        self.recorder.take(Step(call, file.path, data=data, offset=offset, file=number, stat=_stat(file.descriptor)))
+        self.recorder.take(Step(call, file.path, data=data, offset=offset, file=number, stat=_stat(self.status(file))))
 
     def sync(self, file: File) -> None:
         super().sync(file)
@@ -138,8 +138,7 @@ class RecordingDisk(Disk):
         return file
 
 
-def _stat(descriptor: int) -> Stat:
-    status = os.fstat(descriptor)
+def _stat(status: os.stat_result) -> Stat:
     return Stat(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
 
 
