@@ -157,7 +157,6 @@ def make_parts(disk: Disk) -> None:
     place = identity(disk, LOCK)
     preparing = stored or Fence(state=FenceState.PREPARING, store=secrets.token_hex(4), place=place, generation=1)
     if stored is None:
-        sync_directory(disk)  # the document names the lock file, which must not go without it
         write_fence(disk, preparing)
     with suppress(FileExistsError):
         disk.done(disk.create(path_of(1)))
@@ -175,13 +174,13 @@ def make_parts(disk: Disk) -> None:
 
 
 def _may_be_finished(disk: Disk, preparing: Fence) -> bool:
-    """Not in a copy; not when the document was put back from an earlier moment; and no row goes that is not of an import."""
-    if dict(preparing.place) != identity(disk, LOCK):
-        return False
+    """Not when the document was put back from an earlier moment, nor in a copy that holds anything: no row goes that is not of an import."""
     newest = _anchored(disk)
     if newest is not None and (newest.is_retired or newest.generation > preparing.generation):
         return False
-    return preparing.reason is FenceReason.ADOPTING or not _has_rows(disk)
+    if preparing.reason is FenceReason.ADOPTING:
+        return dict(preparing.place) == identity(disk, LOCK)
+    return not _holds_anything(disk)
 
 
 def _anchored(disk: Disk) -> Anchor | None:
@@ -196,10 +195,11 @@ def _anchored(disk: Disk) -> Anchor | None:
         anchor.close()
 
 
-def _has_rows(disk: Disk) -> bool:
-    with suppress(FileNotFoundError):
-        return any(disk.status_of(f"{segments.NAME}/{name}").st_size for name in disk.names(segments.NAME))
-    return False
+def _holds_anything(disk: Disk) -> bool:
+    there = set(disk.names())
+    if any(disk.names(name) for name in (claims.NAME, QUARANTINE) if name in there):
+        return True
+    return segments.NAME in there and any(disk.status_of(f"{segments.NAME}/{name}").st_size for name in disk.names(segments.NAME))
 
 
 def discard(disk: Disk) -> None:

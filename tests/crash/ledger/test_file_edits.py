@@ -17,7 +17,7 @@ from guards.delivery.outcome import delivered
 from guards.delivery.reservation import ReservationState as S
 from guards.delivery.slot import Grant, Slot
 from resources.errors import OpsGuardError
-from resources.ledger.file.disk import Disk
+from resources.ledger.file.disk import Disk, File
 from resources.ledger.file.scan import intact
 from resources.ledger.file.store import FileLedger
 from tests.ledgers.builders import LEE, PINS, RECEIPT, brought_to, feed, granted
@@ -57,8 +57,13 @@ class SameFiles(Disk):
 
     inodes: dict[str, int]
 
+    def status(self, file: File) -> Any:
+        return self._as_anchored(file.path, super().status(file))
+
     def status_of(self, path: str = ".") -> Any:
-        real = super().status_of(path)
+        return self._as_anchored(path, super().status_of(path))
+
+    def _as_anchored(self, path: str, real: os.stat_result) -> Any:
         return _Status(real, self.inodes[path]) if path in self.inodes else real
 
 
