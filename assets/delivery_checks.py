@@ -10,6 +10,7 @@ from guards.delivery.reservation import ReservationState
 from guards.text import count_words, markdown_text
 from resources.delivery.examine import Examined, examine
 from resources.delivery.ledger import remember
+from resources.delivery.receipts import without_receipt
 from resources.delivery.route import DeliveryRoute
 from resources.ledger.interface import Health, Ledger
 from resources.progress import watched
@@ -49,7 +50,12 @@ def ledger_spec(route: DeliveryRoute) -> dg.AssetSpec:
 def examine_and_publish(route: DeliveryRoute, store: StateStore, ledger: Ledger, *, run_id: str) -> Examined:
     """The head is published only where chain and last published head vouch for it: else the alarm would end with the next report."""
     known = store.published.of_watch(route.name)
-    examined = examine(ledger, published=None if known is None else known.head, progress=watched())
+    examined = examine(
+        ledger,
+        published=None if known is None else known.head,
+        without_receipt=lambda: set(without_receipt(route, store)),
+        progress=watched(),
+    )
     if all(one.passed for one in examined.outcomes if one.name in _VOUCH_FOR_THE_HEAD):
         remember(route, store, ledger, run_id=run_id)
     return examined

@@ -73,13 +73,16 @@ def no_stale_sending(stale: Collection[Slot], *, oldest_sending_at: datetime | N
     )
 
 
-def every_delivered_has_a_receipt(delivered: Iterable[Reservation]) -> CheckOutcome:
-    """`delivered`: latest attempts that are proven sent. Ours has a receipt about its own key and body; a person's word has evidence."""
+def every_delivered_has_a_receipt(
+    delivered: Iterable[Reservation], *, without_receipt: Collection[tuple[str, str]] = frozenset()
+) -> CheckOutcome:
+    """`delivered`: latest attempts that are proven sent. Ours has a receipt about its own key and body; a person's word has evidence.
+    `without_receipt`: reservation id and run of calls that the state store has an intent of and no receipt."""
     name = "every_delivered_has_a_receipt"
     seen, wrong = 0, []
     for held in delivered:
         seen += 1
-        if problem := _receipt_problem(held):
+        if problem := _receipt_problem(held, without_receipt):
             wrong.append(f"{held.slot.key} ({problem})")
     if not wrong:
         return CheckOutcome(name, True, f"{count_words(seen, 'message')} proven sent, each with its evidence.")
@@ -117,7 +120,7 @@ def one_delivery_per_slot(attempts: Mapping[Slot, Sequence[Reservation]], *, slo
     return CheckOutcome(name, True, f"{count_words(slots, 'slot')}, none sent more than once{again}.")
 
 
-def _receipt_problem(held: Reservation) -> str:
+def _receipt_problem(held: Reservation, without_receipt: Collection[tuple[str, str]]) -> str:
     proof: Mapping[str, Json] = held.receipt or held.evidence
     if not proof:
         return "no receipt and no evidence"
@@ -126,7 +129,11 @@ def _receipt_problem(held: Reservation) -> str:
         return ""
     if proof.get("key") != provider_key(held):
         return "a receipt for another key"
-    return "" if proof.get("body_sha256") == message.body_sha256 else "a receipt for another body"
+    if proof.get("body_sha256") != message.body_sha256:
+        return "a receipt for another body"
+    if (held.reservation_id, held.holder) in without_receipt:
+        return "no receipt in the state database: recovery writes it"
+    return ""
 
 
 def _failed(name: str, message: str, severity: Severity = Severity.ERROR) -> CheckOutcome:

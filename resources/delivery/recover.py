@@ -16,6 +16,7 @@ from guards.delivery.reservation import ReservationState
 from guards.delivery.slot import Slot
 from resources.delivery.asking import MOST_ASKED, is_about, receipt_for, sighting_of, words
 from resources.delivery.ledger import holdings_of
+from resources.delivery.receipts import write_missing
 from resources.delivery.route import DeliveryRoute
 from resources.ledger.interface import Ledger
 from resources.providers.interface import CannotTell, Found
@@ -35,6 +36,8 @@ class Recovery(StrEnum):
     """Its holder's receipt came too late to be taken, and was kept: settled as sent by it."""
     AUDITED = "audited"
     """Delivered, and the provider still shows it."""
+    RECEIPTED = "receipted"
+    """Delivered, and its run ended before the receipt was written: it is now."""
     LAPSED = "lapsed"
     """Reserved, never granted, and its window is over: given up."""
     IN_DOUBT = "in_doubt"
@@ -81,6 +84,10 @@ def recover(
             case _:
                 pass
     done += _ask(ledger, [held for held in doubtful if not _told(ledger, held, done)], providers, moved)
+    done += [
+        Recovered(slot, Recovery.RECEIPTED, "delivered by a run that could not write its receipt: it was written now")
+        for slot in write_missing(route, state, ledger)
+    ]
     for one in done:
         logger.info("%s of %s: %s: %s", route.name, one.slot.key, one.what.value, one.message)
     return tuple(done)

@@ -24,6 +24,11 @@ def add(connection: Connection, authorization: Authorization, receipt: Receipt) 
     if claims != (authorization.scope, authorization.plan_digest, authorization.approval_id, authorization.approved_by):
         raise ValueError(f"a receipt for {claims[0]} does not belong to {authorization!r}")
     hold_fence(connection, authorization)
+    return keep(connection, receipt)
+
+
+def keep(connection: Connection, receipt: Receipt) -> Receipt:
+    """The caller has made sure that its run may, or might."""
     subject_sha256 = hashlib.sha256(escape(receipt.subject).encode()).digest()
     connection.execute(
         insert(receipts)

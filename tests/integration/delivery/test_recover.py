@@ -1,15 +1,21 @@
 """A run that dies anywhere: nothing that may have gone out goes out again, and nothing that did not is forgotten."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from guards.check import CheckOutcome
 from guards.refusal import Refused
+from resources.delivery.examine import examine
 from resources.delivery.ledger import open_ledger
+from resources.delivery.receipts import without_receipt
 from resources.delivery.recover import Recovery
 from resources.delivery.sent import Outcome
 from resources.delivery.steps import Moment, Step
+from resources.ledger.interface import Ledger
 from resources.providers.settings import ProviderSettings, WebhookEndpoint
+from resources.state.receipts_owed import add_owed
 from tests.integration.delivery.test_send import due_keys, with_bodies
 from tests.integration.delivery.watch import DAILY, REMINDER, Watch
 from tests.servers.webhook import lying_webhook
@@ -100,7 +106,7 @@ def test_a_run_that_dies_after_settling_has_sent_and_nothing_is_in_doubt(made: M
 
     assert watch.state_of(key) == "delivered"
     assert watch.verdicts()[key] == "sent"
-    assert watch.recover() == ()
+    assert [one.what for one in watch.recover()] == ([Recovery.RECEIPTED] if step is Step.RECEIPT else [])
     assert len(watch.sent_files()) == 1
 
 
@@ -164,3 +170,47 @@ def test_a_reminder_reserved_by_a_dead_run_is_not_sent_once_its_check_in_is_ther
     assert watch.verdicts()[key] == "suppressed"
     assert watch.propose().targets == ()
     assert watch.sent_files() == []
+
+
+def test_a_receipt_that_a_dead_run_could_not_write_is_written_from_the_ledger_by_recovery(made: Made) -> None:
+    """The message was in the ledger and its receipt was nowhere, for good: the check said that each had its evidence."""
+    watch = made()
+    watch.customer("acme-1", DAILY)
+    (key,) = with_bodies(watch)
+    stored = watch.approved()
+    watch.killed_at(stored, Step.RECEIPT, Moment.BEFORE, run_id="died")
+    with open_ledger(watch.route, watch.state) as ledger:
+        before = receipts_check(watch, ledger)
+
+    done = watch.recover()
+    (receipt,) = watch.state.receipts()
+    with open_ledger(watch.route, watch.state) as ledger:
+        after = receipts_check(watch, ledger)
+
+    assert not before.passed
+    assert "no receipt in the state database" in before.message
+    assert [(one.slot.key, one.what) for one in done] == [(key, Recovery.RECEIPTED)]
+    assert (receipt.subject, receipt.run_id, receipt.approved_by, receipt.plan_digest) == (key, "died", "Kim", stored.digest)
+    assert receipt.evidence["written_by"] == "recovery"
+    assert after.passed
+    assert watch.recover() == ()
+    assert len(watch.sent_files()) == 1
+
+
+def receipts_check(watch: Watch, ledger: Ledger) -> CheckOutcome:
+    examined = examine(ledger, published=None, without_receipt=lambda: set(without_receipt(watch.route, watch.state)))
+    return next(one for one in examined.outcomes if one.name == "every_delivered_has_a_receipt")
+
+
+def test_a_receipt_is_written_late_only_for_a_call_that_a_run_recorded(made: Made) -> None:
+    watch = made()
+    watch.customer("acme-1", DAILY)
+    with_bodies(watch)
+    watch.send()
+    (receipt,) = watch.state.receipts()
+
+    with pytest.raises(ValueError, match="recorded no intent"):
+        add_owed(watch.state.engine, replace(receipt, subject="beta-2:2026-11-30:daily"))
+
+    assert add_owed(watch.state.engine, receipt) == receipt
+    assert watch.state.receipts() == [receipt]

@@ -92,6 +92,17 @@ def test_a_receipt_that_is_missing_or_about_something_else_is_named(receipt: dic
     failed(every_delivered_has_a_receipt([held(reminder(), S.DELIVERED), wrong]), "1 of 2 messages", problem)
 
 
+def test_a_message_that_this_installation_called_and_has_no_receipt_about_is_named() -> None:
+    """The ledger held a receipt; the state database, which auditors ask, did not."""
+    ours, theirs = held(owed(), S.DELIVERED), held(owed(customer("beta-2")), S.DELIVERED)
+
+    found = every_delivered_has_a_receipt(
+        [ours, theirs], without_receipt={(ours.reservation_id, ours.holder), ("ab" * 16, "run-1")}
+    )
+
+    failed(found, "1 of 2 messages", "acme-1:2026-11-30:daily (no receipt in the state database: recovery writes it)")
+
+
 def test_one_slot_is_delivered_once() -> None:
     one = owed(customer("beta-2"))
     tried = [held(one, S.KNOWN_FAILURE), replace(held(one, S.DELIVERED), attempt=2)]
