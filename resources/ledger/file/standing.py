@@ -132,9 +132,14 @@ def judge(scan: Scan, *, disk: Disk, segments: Segments, anchor: AnchorFile, fen
         scan.fault(FaultKind.HEAD, made_on.sequence, cut, slot)
     _name_missing_segments(scan, segments, newest)
     cut = cut or _end(scan, segments)
-    trouble = trouble or _trouble_of(cut)
+    trouble = (trouble if not _is_accepted_gone(scan, fence) else "") or _trouble_of(cut)
     scan.faults = [replace(each, why=_ORPHAN_OF_A_CUT) if trouble and each.why == ORPHAN else each for each in scan.faults]
     return Standing(trouble, bool(cut))
+
+
+def _is_accepted_gone(scan: Scan, fence: Fence | None) -> bool:
+    """While an acceptance was being carried out: it does not go on by itself."""
+    return fence is not None and fence.reason is FenceReason.ACCEPTING and not holds(scan, fence.head)
 
 
 _ORPHAN_OF_A_CUT: Final = (
