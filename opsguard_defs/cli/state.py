@@ -44,7 +44,10 @@ def restore(file: File, as_json: AsJson = False) -> int:
     if as_json:
         emit({"file": str(file), "taken_at": made.taken_at, "counts": made.counts, "sha256": made.sha256})
     else:
-        line(f"{file}: {count_words(sum(made.counts.values()), 'row')} restored; next: opsguard ledger verify")
+        line(
+            f"{file}: {count_words(sum(made.counts.values()), 'row')} restored. Its ledger may be older than what was sent: next, "
+            "`opsguard ledger repair --accept-copy --store postgres`"
+        )
     return Exit.DONE
 
 
