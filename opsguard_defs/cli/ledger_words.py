@@ -1,6 +1,7 @@
 """How the ledger's values are printed: attempts, heads, faults, refusals."""
 
 import json
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from guards.delivery.refusal import LedgerCode, LedgerRefused
@@ -19,19 +20,11 @@ _BODIES = ("body", "body_base64")
 
 
 def show_attempts(attempts: "Iterable[Reservation]") -> None:
-    rows = [
-        (
-            words.utc(a.changed_at),
-            a.state,
-            a.attempt,
-            name_of(a),
-            a.holder,
-            a.slot.key,
-            a.note or a.reason or "",
-        )
-        for a in attempts
-    ]
-    table(("when", "state", "attempt", "name", "holder", "slot", "why"), rows, right=("attempt",), whole=("slot",))
+    """The slot on a line of its own, so that it can be copied whatever the width, and its attempts below it."""
+    for key, of_slot in groupby(attempts, key=lambda attempt: attempt.slot.key):
+        line(key)
+        rows = [(words.utc(a.changed_at), a.state, a.attempt, name_of(a), a.holder, a.note or a.reason or "") for a in of_slot]
+        table(("when", "state", "attempt", "name", "holder", "why"), rows, right=("attempt",))
 
 
 def name_of(attempt: "Reservation") -> str:
@@ -51,7 +44,11 @@ def show_pins(attempt: "Reservation", *, with_body: bool) -> None:
     if key := key_of(attempt):
         rows.append(("provider key", key))
     rows += [(f"authority {name}", value) for name, value in sorted(attempt.pins.authority.items())]
-    table(("pinned", "value"), [*rows, ("pins_digest", attempt.pins.digest)], title=f"attempt {attempt.attempt}")
+    rows.append(("pins_digest", attempt.pins.digest))
+    line(f"attempt {attempt.attempt} is pinned to")
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:  # lines and no table, which breaks a digest where the terminal is narrow
+        line(f"  {name:{width}}  {value}")
     for title, said in (("receipt", attempt.receipt), ("evidence", attempt.evidence), ("opened under", attempt.opened_under)):
         if said:
             line(f"{title}: {_text(said)}")

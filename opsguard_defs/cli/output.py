@@ -55,11 +55,9 @@ def table(
     *,
     title: str = "",
     right: Iterable[str] = (),
-    whole: Iterable[str] = (),
     most_columns: int = _PIPE_WIDTH,
 ) -> None:
-    """A table on stdout; `right` names columns of numbers, `whole` those to be copied, which are never broken, whatever the width.
-    `most_columns`: how wide it may get where nobody says how wide it is read."""
+    """A table on stdout; `right` names columns of numbers. `most_columns`: how wide it may get where nobody says how wide it is read."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -67,7 +65,7 @@ def table(
     made = Table(
         title=Text(shown(title, sys.stdout)) if title else None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
     )
-    numeric, unbroken = frozenset(right), frozenset(whole)
+    numeric = frozenset(right)
     texts = [[Text(shown(str(cell), sys.stdout)) for cell in row] for row in rows]
     for index, column in enumerate(columns):
         last = index == len(columns) - 1
@@ -75,12 +73,11 @@ def table(
             column,
             justify="right" if column in numeric else "left",
             overflow="fold",
-            no_wrap=column in unbroken or (not last and column in numeric),
-            min_width=max((row[index].cell_len for row in texts), default=0) if column in unbroken else None,
+            no_wrap=not last and column in numeric,
         )
     for text in texts:
         made.add_row(*text)
-    console(most_columns).print(made, crop=not unbroken)
+    console(most_columns).print(made)
 
 
 def console(most_columns: int = _PIPE_WIDTH) -> "Console":

@@ -19,7 +19,7 @@ from tests.contract.state.worlds import report as record
 from tests.integration.command import Command
 
 REPORT_KEYS = ["guard", "watch", "plan", "findings", "counts", "gaps", "run_id"]
-APPLY_KEYS = ["guard", "watch", "plan_digest", "outcome", "refusal", "receipts", "checks", "run_id"]
+APPLY_KEYS = ["guard", "watch", "plan_digest", "outcome", "refusal", "receipts", "checks", "not_sent", "run_id"]
 
 
 @pytest.fixture(scope="module")
