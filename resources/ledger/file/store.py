@@ -65,7 +65,7 @@ class FileLedger:
         seal_bytes: int = SEAL_BYTES,
         create: bool = True,
     ) -> "FileLedger":
-        """Everything in `root` is verified: 20,000 rows a second. A store that is not there is made, or, without `create`, refused with
+        """Everything in `root` is verified: 15,000 rows a second. A store that is not there is made, or, without `create`, refused with
         `ConfigurationError`."""
         core = open_core(root, disk=disk, clock=clock, mounts=mounts, seal_rows=seal_rows, seal_bytes=seal_bytes, create=create)
         return cls(core, seal_rows=seal_rows, seal_bytes=seal_bytes)
