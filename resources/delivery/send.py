@@ -20,7 +20,7 @@ from guards.delivery.lapse import Lapse, Lapsed, lapse
 from guards.delivery.message import message_of, provider_key
 from guards.delivery.outcome import LONGEST_NOTE, Approval, Reason
 from guards.delivery.pins import Pins
-from guards.delivery.planning import DeliveryTarget
+from guards.delivery.planning import GUARD, DeliveryTarget
 from guards.delivery.refusal import LedgerCode, LedgerRefused
 from guards.delivery.registry import Provider
 from guards.delivery.reservation import ReservationState
@@ -28,6 +28,7 @@ from guards.delivery.slot import Grant, Kind
 from guards.delivery.standing import uncovered
 from guards.delivery.world import DeliveryWorld
 from guards.gate import Authorization
+from guards.plan import plan_scope_key
 from guards.receipt import Receipt
 from guards.text import one_line
 from resources.delivery.asking import message_for, receipt_for
@@ -229,10 +230,11 @@ def _call(sending: Sending, target: DeliveryTarget, held: Reservation, grant: Gr
     if sending.ledger.now() >= target.closes_at:
         why = f"its window closed at {target.closes_at:%Y-%m-%d %H:%M} UTC, between grant and call: the provider was not called"
         return _told(sending, target, held, grant, settled.abandoned(Reason.STALE, why), Outcome.CLOSED, f"not sent: {why}")
+    sender = provider.writer(sending.authorization, scope=plan_scope_key(GUARD, sending.observer.route.name))
     sending.watcher(Step.CALL, Moment.BEFORE, target.subject)
     try:
         with kept_alive(sending.pulse):
-            answer = provider.send(message_for(pinned), key=provider_key(held))
+            answer = sender.send(message_for(pinned), key=provider_key(held))
     except Exception as error:
         logger.exception("calling %s for %s", provider.name, target.subject)
         answer = Ambiguous(f"the call ended with {type(error).__name__}")
@@ -309,7 +311,7 @@ def _receipt(sending: Sending, target: DeliveryTarget, held: Reservation, receip
     return sending.state.add_receipt(
         authorization,
         Receipt(
-            guard="delivery",
+            guard=GUARD,
             watch=sending.observer.route.name,
             plan_digest=authorization.plan_digest,
             approval_id=authorization.approval_id,

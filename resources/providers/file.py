@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from guards.canonical import Json, canonical_json
 from guards.delivery.registry import Provider as Named
+from guards.gate import Authorization
 from guards.text import one_line
 from resources.ledger.file.disk import PRIVATE_DIRECTORY, Disk, File
 from resources.providers.interface import (
@@ -31,6 +32,7 @@ from resources.providers.interface import (
     Message,
     NotFound,
     Rejected,
+    Sender,
     Sighting,
     unfit,
 )
@@ -64,7 +66,10 @@ class FileProvider:
             says="the file provider finds a message as long as its file is there: a program that took the file away took the proof too",
         )
 
-    def send(self, message: Message, *, key: str) -> Answer:
+    def writer(self, authorization: Authorization, *, scope: str) -> Sender:
+        return Sender(self._send, authorization, scope=scope)
+
+    def _send(self, message: Message, key: str) -> Answer:
         if refused := unfit(message, key) or _bad_destination(message):
             return refused
         content = _content(message, key)

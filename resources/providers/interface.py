@@ -1,6 +1,7 @@
 """What a provider does, whichever it is: one attempt per call, and an answer that says what was proven.
 
-    answer = provider.send(message, key=provider_key(held))          # once per grant; nothing in here tries again
+    sender = provider.writer(authorization, scope=...)               # sending asks for an authorization, looking up does not
+    answer = sender.send(message, key=provider_key(held))            # once per grant; nothing in here tries again
     match answer:
         case Accepted(receipt): ...                                 # it said so, about this key
         case Rejected(code, why): ...                               # provably before acceptance
@@ -13,12 +14,13 @@ printable, at most 300 characters, never a secret.
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, final
 
 from guards.canonical import Json
+from guards.gate import Authorization, require_authentic
 
 MOST_BODY_BYTES: Final = 32 * 1024
 LONGEST_SUBJECT: Final = 200
@@ -101,16 +103,29 @@ class Capabilities:
     says: str
 
 
+@final
+class Sender:
+    """What can send. `attempt` is the provider's one attempt; `NotAuthorized` without an authorization of the gate's for `scope`."""
+
+    def __init__(self, attempt: Callable[[Message, str], Answer], authorization: Authorization, *, scope: str) -> None:
+        require_authentic(authorization, scope=scope)
+        self._attempt = attempt
+
+    def send(self, message: Message, *, key: str) -> Answer:
+        """The one attempt. `key` is that of the reservation (`guards.delivery.message.provider_key`), 32 hex digits."""
+        return self._attempt(message, key)
+
+
 class Provider(Protocol):
+    """It looks up. What sends is opened by `writer`, as with every other outside system."""
+
     @property
     def name(self) -> str: ...
 
     @property
     def capabilities(self) -> Capabilities: ...
 
-    def send(self, message: Message, *, key: str) -> Answer:
-        """The one attempt. `key` is that of the reservation (`guards.delivery.message.provider_key`), 32 hex digits."""
-        ...
+    def writer(self, authorization: Authorization, *, scope: str) -> Sender: ...
 
     def lookup(self, key: str, *, message: Message, since: datetime, until: datetime) -> Sighting:
         """Is the message of this key there? It can have been taken between `since` and `until` only. Changes nothing."""

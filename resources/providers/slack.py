@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from guards.canonical import Json
 from guards.delivery.registry import Provider as Named
+from guards.gate import Authorization
 from resources.providers.interface import (
     Accepted,
     Ambiguous,
@@ -21,6 +22,7 @@ from resources.providers.interface import (
     Message,
     NotFound,
     Rejected,
+    Sender,
     Sighting,
     unfit,
 )
@@ -59,7 +61,10 @@ class SlackProvider:
             "workspace keeps, is not found",
         )
 
-    def send(self, message: Message, *, key: str) -> Answer:
+    def writer(self, authorization: Authorization, *, scope: str) -> Sender:
+        return Sender(self._send, authorization, scope=scope)
+
+    def _send(self, message: Message, key: str) -> Answer:
         from resources.slack.message import Message as Post
 
         if refused := unfit(message, key) or _bad_channel(message):

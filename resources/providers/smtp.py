@@ -19,6 +19,7 @@ from typing import Final
 
 from guards.canonical import Json
 from guards.delivery.registry import Provider as Named
+from guards.gate import Authorization
 from guards.text import one_line
 from resources.providers.dialling import NotConnected, dial, secured, trusting
 from resources.providers.interface import (
@@ -29,6 +30,7 @@ from resources.providers.interface import (
     Capabilities,
     Message,
     Rejected,
+    Sender,
     Sighting,
     unfit,
 )
@@ -61,7 +63,10 @@ class SmtpProvider:
             says="SMTP cannot be asked what became of a mail: search the mail server's log, or the recipient's mailbox, for its Message-ID",
         )
 
-    def send(self, message: Message, *, key: str) -> Answer:
+    def writer(self, authorization: Authorization, *, scope: str) -> Sender:
+        return Sender(self._send, authorization, scope=scope)
+
+    def _send(self, message: Message, key: str) -> Answer:
         if refused := unfit(message, key):
             return refused
         if not is_address(Named.SMTP, message.destination):

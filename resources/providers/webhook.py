@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Final
 
 from guards.canonical import Json, canonical_json
+from guards.gate import Authorization
 from guards.text import one_line
 from resources.providers.http_call import HttpAnswer, NoAnswer, NotSent, Request, exchange
 from resources.providers.interface import (
@@ -27,6 +28,7 @@ from resources.providers.interface import (
     Message,
     NotFound,
     Rejected,
+    Sender,
     Sighting,
     unfit,
 )
@@ -56,7 +58,10 @@ class WebhookProvider:
             says="a webhook finds a message only where lookup_url is set; else look in the receiving system for the idempotency key",
         )
 
-    def send(self, message: Message, *, key: str) -> Answer:
+    def writer(self, authorization: Authorization, *, scope: str) -> Sender:
+        return Sender(self._send, authorization, scope=scope)
+
+    def _send(self, message: Message, key: str) -> Answer:
         if refused := unfit(message, key):
             return refused
         endpoint = self.endpoints.get(message.destination)

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from guards.delivery.reservation import ReservationState as S
+from guards.gate import Authorization, NotAuthorized
 from resources.ledger.memory import MemoryLedger
 from resources.providers.interface import MOST_BODY_BYTES, Accepted, Ambiguous, CannotTell, Found, Message, NotFound, Rejected
-from tests.contract.providers.worlds import KEY, KINDS, World, attempted, tried_again, world
+from tests.contract.providers.worlds import KEY, KINDS, SCOPE, World, attempted, send, tried_again, world
+from tests.servers.authorization import authorized
 from tests.servers.slack import CANARY
 
 EARLIER, LATER = datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC) + timedelta(hours=1)
@@ -32,6 +34,17 @@ def test_a_message_is_taken_once_under_its_reservations_id(made: World) -> None:
     assert told.answer.receipt["body_sha256"] == made.message.body_sha256
 
 
+def test_nothing_sends_without_an_authorization_of_the_gates_for_this_scope(made: World) -> None:
+    given = authorized()
+    forged = object.__new__(Authorization)
+    for authorization, scope in ((None, SCOPE), (forged, SCOPE), (given, "delivery/customers")):
+        with pytest.raises(NotAuthorized):
+            made.provider.writer(authorization, scope=scope)  # type: ignore[arg-type]
+    assert not hasattr(made.provider, "send")
+    assert made.contacts() == 0
+    assert made.taken() == []
+
+
 def test_a_second_run_finds_the_receipt_and_may_not_call(made: World) -> None:
     ledger = MemoryLedger()
     attempted(ledger, made)
@@ -44,7 +57,7 @@ def test_a_second_run_finds_the_receipt_and_may_not_call(made: World) -> None:
 def test_a_look_up_finds_what_was_taken_or_says_that_it_cannot(made: World) -> None:
     before = made.provider.lookup(KEY, message=made.message, since=EARLIER, until=LATER)
     assert isinstance(before, NotFound | CannotTell)
-    made.provider.send(made.message, key=KEY)
+    send(made.provider, made.message, key=KEY)
     after = made.provider.lookup(KEY, message=made.message, since=EARLIER, until=LATER)
     other = made.provider.lookup("0" * 32, message=made.message, since=EARLIER, until=LATER)
     assert isinstance(other, NotFound | CannotTell)
@@ -75,7 +88,7 @@ def test_a_look_up_finds_what_was_taken_or_says_that_it_cannot(made: World) -> N
     ],
 )
 def test_what_is_unfit_is_refused_before_anybody_is_contacted(made: World, change: dict[str, str], code: str) -> None:
-    answer = made.provider.send(replace(made.message, **change), key=KEY)
+    answer = send(made.provider, replace(made.message, **change), key=KEY)
     assert isinstance(answer, Rejected)
     assert answer.code == ("unknown_webhook" if (code, made.provider.name) == ("invalid_destination", "webhook") else code)
     assert made.contacts() == 0
@@ -84,7 +97,7 @@ def test_what_is_unfit_is_refused_before_anybody_is_contacted(made: World, chang
 
 @pytest.mark.parametrize("key", ["", "x", KEY.upper(), KEY + "\n", f"../{KEY[3:]}", KEY + "0"])
 def test_a_key_that_is_no_reservations_id_is_refused_before_anybody_is_contacted(made: World, key: str) -> None:
-    answer = made.provider.send(made.message, key=key)
+    answer = send(made.provider, made.message, key=key)
     assert isinstance(answer, Rejected)
     assert answer.code == "invalid_key"
     assert isinstance(made.provider.lookup(key, message=made.message, since=EARLIER, until=LATER), CannotTell)
@@ -97,7 +110,7 @@ def test_a_key_that_is_no_reservations_id_is_refused_before_anybody_is_contacted
 )
 def test_every_body_that_fits_arrives_whole(made: World, body: str) -> None:
     """A body of 32 KiB, lines that begin with dots, and bare carriage returns: what mail mangles first."""
-    answer = made.provider.send(replace(made.message, body=body), key=KEY)
+    answer = send(made.provider, replace(made.message, body=body), key=KEY)
     assert isinstance(answer, Accepted), answer
     assert made.taken() == [KEY]
     if made.provider.name == "smtp":  # mail knows lines, not the characters that end them
@@ -108,12 +121,12 @@ def test_every_body_that_fits_arrives_whole(made: World, body: str) -> None:
 
 def test_names_of_every_script_are_fit_to_be_shown(made: World) -> None:
     persian = "\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
-    assert isinstance(made.provider.send(replace(made.message, display=persian, subject=persian), key=KEY), Accepted)
+    assert isinstance(send(made.provider, replace(made.message, display=persian, subject=persian), key=KEY), Accepted)
 
 
 def test_no_secret_is_shown_anywhere(made: World, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
-        answer = made.provider.send(made.message, key=KEY)
+        answer = send(made.provider, made.message, key=KEY)
         sighting = made.provider.lookup(KEY, message=made.message, since=EARLIER, until=LATER)
     shown = repr([made.provider, made.provider.capabilities, answer, sighting, str(made.provider)])
     assert CANARY not in shown + caplog.text
@@ -128,7 +141,7 @@ def test_every_doubt_and_refusal_is_one_printable_line(made: World) -> None:
     """A note of the ledger takes 500 characters, and goes to terminals, Slack and Markdown."""
     for message, key in ((Message("\x1b[2J" * 50, "b"), KEY), (made.message, "k" * 5000)):
         for answer in (
-            made.provider.send(message, key=key),
+            send(made.provider, message, key=key),
             made.provider.lookup(key, message=message, since=EARLIER, until=LATER),
         ):
             assert isinstance(answer, Rejected | Ambiguous | CannotTell)

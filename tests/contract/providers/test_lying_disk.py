@@ -15,7 +15,7 @@ from resources.ledger.file.disk import Disk, File
 from resources.ledger.memory import MemoryLedger
 from resources.providers.file import FileProvider
 from resources.providers.interface import Accepted, Ambiguous, CannotTell, Found, Message, NotFound, Rejected
-from tests.contract.providers.worlds import BODY, KEY, World, attempted, published, tried_again
+from tests.contract.providers.worlds import BODY, KEY, World, attempted, published, send, tried_again
 
 EARLIER, LATER = datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC) + timedelta(hours=1)
 MESSAGE = Message("acme", BODY, subject="Morning", display="Acme")
@@ -77,7 +77,7 @@ def made_for(root: Path, script: Script) -> World:
 
 def calls_of_one_send(tmp_path: Path) -> list[str]:
     script = Script()
-    made_for(tmp_path / "counted", script).provider.send(MESSAGE, key=KEY)
+    send(made_for(tmp_path / "counted", script).provider, MESSAGE, key=KEY)
     return script.calls
 
 
@@ -117,17 +117,17 @@ def test_a_failure_at_any_call_is_never_a_false_refusal_nor_a_false_acceptance(t
 
 def test_the_same_key_a_second_time_changes_nothing(tmp_path: Path) -> None:
     provider = FileProvider(tmp_path / "sent")
-    first = provider.send(MESSAGE, key=KEY)
+    first = send(provider, MESSAGE, key=KEY)
     before = content(tmp_path)
-    assert provider.send(MESSAGE, key=KEY) == first
+    assert send(provider, MESSAGE, key=KEY) == first
     assert content(tmp_path) == before
 
 
 def test_a_file_with_other_content_under_this_key_is_a_doubt_and_stays(tmp_path: Path) -> None:
     provider = FileProvider(tmp_path / "sent")
-    provider.send(MESSAGE, key=KEY)
+    send(provider, MESSAGE, key=KEY)
     before = content(tmp_path)
-    answer = provider.send(Message("acme", "another body"), key=KEY)
+    answer = send(provider, Message("acme", "another body"), key=KEY)
     assert answer == Ambiguous(f"{KEY}.json is there with another key, destination or body: compare it by hand")
     assert content(tmp_path) == before
 
@@ -138,20 +138,20 @@ def test_a_damaged_file_is_never_a_proof(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / "acme" / f"{KEY}.json").write_bytes(damage)
     provider = FileProvider(tmp_path)
     assert isinstance(provider.lookup(KEY, message=MESSAGE, since=EARLIER, until=LATER), CannotTell)
-    assert isinstance(provider.send(MESSAGE, key=KEY), Ambiguous)
+    assert isinstance(send(provider, MESSAGE, key=KEY), Ambiguous)
     assert (tmp_path / "acme" / f"{KEY}.json").read_bytes() == damage
 
 
 def test_a_link_or_a_pipe_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "acme").mkdir()
     place, elsewhere = tmp_path / "acme" / f"{KEY}.json", tmp_path / "elsewhere.json"
-    FileProvider(tmp_path).send(MESSAGE, key=KEY)
+    send(FileProvider(tmp_path), MESSAGE, key=KEY)
     place.rename(elsewhere)
     makes: tuple[Callable[[], None], ...] = (lambda: place.symlink_to(elsewhere), lambda: os.mkfifo(place), place.mkdir)
     for make in makes:
         make()
         assert isinstance(FileProvider(tmp_path).lookup(KEY, message=MESSAGE, since=EARLIER, until=LATER), CannotTell)
-        assert isinstance(FileProvider(tmp_path).send(MESSAGE, key=KEY), Ambiguous)
+        assert isinstance(send(FileProvider(tmp_path), MESSAGE, key=KEY), Ambiguous)
         if make is makes[-1]:
             place.rmdir()
         else:
@@ -163,7 +163,7 @@ def test_a_destination_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "sent").mkdir()
     (tmp_path / "sent" / "acme").symlink_to(tmp_path / "outside")
-    answer = FileProvider(tmp_path / "sent").send(MESSAGE, key=KEY)
+    answer = send(FileProvider(tmp_path / "sent"), MESSAGE, key=KEY)
     assert isinstance(answer, Rejected)
     assert list((tmp_path / "outside").iterdir()) == []
 
@@ -171,14 +171,14 @@ def test_a_destination_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
 def test_a_missing_parent_and_a_file_in_the_way_are_refusals(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for root in (tmp_path / "no" / "such", tmp_path / "file"):
-        answer = FileProvider(root).send(MESSAGE, key=KEY)
+        answer = send(FileProvider(root), MESSAGE, key=KEY)
         assert isinstance(answer, Rejected)
         assert answer.code == "not_writable"
         assert isinstance(FileProvider(root).lookup(KEY, message=MESSAGE, since=EARLIER, until=LATER), CannotTell)
 
 
 def test_files_are_private_and_no_temporary_one_stays(tmp_path: Path) -> None:
-    FileProvider(tmp_path / "sent").send(MESSAGE, key=KEY)
+    send(FileProvider(tmp_path / "sent"), MESSAGE, key=KEY)
     (place,) = (path for path in (tmp_path / "sent").rglob("*") if path.is_file())
     assert place.name == f"{KEY}.json"
     assert [path.stat().st_mode & 0o777 for path in (place, place.parent, tmp_path / "sent")] == [0o600, 0o700, 0o700]

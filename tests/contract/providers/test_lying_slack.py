@@ -13,7 +13,7 @@ from guards.delivery.reservation import ReservationState as S
 from resources.ledger.memory import MemoryLedger
 from resources.providers.interface import Accepted, Ambiguous, CannotTell, Found, Message, NotFound, Rejected
 from resources.providers.settings import ProviderSettings, SlackEndpoint
-from tests.contract.providers.worlds import BODY, KEY, attempted, open_one, slack_world, tried_again
+from tests.contract.providers.worlds import BODY, KEY, attempted, open_one, send, slack_world, tried_again
 from tests.servers.slack import CANARY
 from tests.servers.webhook import Lie, lying_webhook
 
@@ -77,7 +77,7 @@ def test_an_answer_that_is_not_whole_in_time_is_a_doubt(lie: Lie, monkeypatch: p
     with lying_webhook(lie) as server:  # takes any POST, whatever it is for
         endpoint = SlackEndpoint(SecretStr(CANARY), f"{server.url}/api/", 1)
         provider = open_one(ProviderSettings(slack=endpoint))
-        assert isinstance(provider.send(Message("C0123456", BODY), key=KEY), Ambiguous)
+        assert isinstance(send(provider, Message("C0123456", BODY), key=KEY), Ambiguous)
         assert server.posts == 1
 
 
@@ -86,7 +86,7 @@ def test_a_redirect_is_not_followed_and_the_token_stays_here() -> None:
     with lying_webhook() as other, slack_world() as (sink, made):
         for elsewhere in ("http://127.0.0.1:1/", other.url):
             sink.next.append(said(302, "", Location=elsewhere))
-            assert isinstance(made.provider.send(made.message, key=KEY), Ambiguous)
+            assert isinstance(send(made.provider, made.message, key=KEY), Ambiguous)
         assert other.connections == 0
 
 
@@ -106,9 +106,9 @@ def test_a_lost_answer_is_found_in_the_channel_and_reconciled() -> None:
 def test_a_lost_request_is_not_found_and_the_window_is_named() -> None:
     with slack_world() as (sink, made):
         other = "0" * 32
-        made.provider.send(made.message, key=other)
+        send(made.provider, made.message, key=other)
         sink.next.append({"drop": "before"})
-        made.provider.send(made.message, key=KEY)
+        send(made.provider, made.message, key=KEY)
         sighting = made.provider.lookup(KEY, message=made.message, since=EARLIER, until=LATER)
         assert isinstance(sighting, NotFound)
         assert "C0123456" in sighting.searched
@@ -116,7 +116,7 @@ def test_a_lost_request_is_not_found_and_the_window_is_named() -> None:
 
 def test_only_the_window_is_searched_and_it_is_wider_than_clocks_differ() -> None:
     with slack_world() as (_, made):
-        made.provider.send(made.message, key=KEY)
+        send(made.provider, made.message, key=KEY)
         near = made.provider.lookup(KEY, message=made.message, since=NOW + timedelta(minutes=8), until=LATER)
         assert isinstance(near, Found)
         far = made.provider.lookup(KEY, message=made.message, since=NOW + timedelta(minutes=30), until=LATER)
@@ -128,7 +128,7 @@ def test_only_the_window_is_searched_and_it_is_wider_than_clocks_differ() -> Non
 def test_a_channel_that_cannot_be_read_completely_proves_no_absence() -> None:
     with slack_world() as (sink, made):
         for number in range(11):
-            made.provider.send(made.message, key=f"{number:032x}")
+            send(made.provider, made.message, key=f"{number:032x}")
         sink.page_size = 1
         assert isinstance(made.provider.lookup(KEY, message=made.message, since=EARLIER, until=LATER), CannotTell)
         sink.refused_methods["conversations.history"] = "missing_scope"
@@ -139,7 +139,7 @@ def test_a_channel_that_cannot_be_read_completely_proves_no_absence() -> None:
 def test_a_body_that_slack_would_cut_off_is_refused_before_anybody_is_contacted() -> None:
     """32 KiB of `&` are 160 KB once escaped, and Slack drops what is past 40,000 characters without a word."""
     with slack_world() as (sink, made):
-        answer = made.provider.send(Message("C0123456", "&" * 32_000), key=KEY)
+        answer = send(made.provider, Message("C0123456", "&" * 32_000), key=KEY)
         assert isinstance(answer, Rejected)
         assert answer.code == "body_too_large"
         assert sink.messages == []
@@ -147,7 +147,7 @@ def test_a_body_that_slack_would_cut_off_is_refused_before_anybody_is_contacted(
 
 def test_nobody_is_called_by_what_a_body_holds() -> None:
     with slack_world() as (sink, made):
-        made.provider.send(Message("C0123456", "<!channel> <@U01> @here"), key=KEY)
+        send(made.provider, Message("C0123456", "<!channel> <@U01> @here"), key=KEY)
         (message,) = sink.messages
         assert message["body"]["text"] == "&lt;!channel&gt; &lt;@U01&gt; @here"
         assert (message["body"]["mrkdwn"], message["body"]["parse"], message["body"]["link_names"]) == (False, "none", False)
@@ -157,24 +157,24 @@ def test_nobody_is_called_by_what_a_body_holds() -> None:
 def test_an_answer_after_the_time_is_a_doubt_that_the_look_up_settles() -> None:
     with slack_world(timeout_seconds=1) as (sink, made):
         sink.next.append({"hang": True})
-        assert isinstance(made.provider.send(made.message, key=KEY), Ambiguous)
+        assert isinstance(send(made.provider, made.message, key=KEY), Ambiguous)
         assert isinstance(made.provider.lookup(KEY, message=made.message, since=EARLIER, until=LATER), Found)
 
 
 def test_sends_at_the_same_moment_keep_to_their_own_keys() -> None:
     """Each call runs in a thread of its own so that it can be given up."""
     with slack_world() as (_, made):
-        sends = [threading.Thread(target=made.provider.send, args=(made.message,), kwargs={"key": f"{n:032x}"}) for n in range(8)]
-        for send in sends:
-            send.start()
-        for send in sends:
-            send.join(30)
+        sends = [threading.Thread(target=send, args=(made.provider, made.message), kwargs={"key": f"{n:032x}"}) for n in range(8)]
+        for each in sends:
+            each.start()
+        for each in sends:
+            each.join(30)
         assert sorted(made.taken()) == [f"{n:032x}" for n in range(8)]
 
 
 def test_what_was_taken_says_where_it_stands() -> None:
     with slack_world() as (sink, made):
-        answer = made.provider.send(made.message, key=KEY)
+        answer = send(made.provider, made.message, key=KEY)
         assert isinstance(answer, Accepted)
         assert answer.receipt["ts"] == sink.messages[0]["ts"]
         assert answer.receipt["channel"] == "C0123456"
@@ -183,7 +183,7 @@ def test_what_was_taken_says_where_it_stands() -> None:
 def test_a_message_with_this_key_and_another_body_proves_nothing() -> None:
     """Another app, or another ledger, posted under the same key: the look-up settled a doubt with somebody else's message."""
     with slack_world() as (_, made):
-        made.provider.send(made.message, key=KEY)
+        send(made.provider, made.message, key=KEY)
         other = replace(made.message, body="Something else\n")
         assert isinstance(made.provider.lookup(KEY, message=made.message, since=EARLIER, until=LATER), Found)
         sighting = made.provider.lookup(KEY, message=other, since=EARLIER, until=LATER)

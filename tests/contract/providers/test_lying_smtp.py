@@ -12,7 +12,7 @@ from guards.delivery.reservation import ReservationState as S
 from resources.ledger.memory import Kept, MemoryLedger
 from resources.providers.interface import Accepted, Ambiguous, Answer, Message, Rejected
 from resources.providers.settings import ProviderSettings, SmtpEndpoint
-from tests.contract.providers.worlds import BODY, KEY, Clock, World, attempted, granted, open_one, outcome_of, tried_again
+from tests.contract.providers.worlds import BODY, KEY, Clock, World, attempted, granted, open_one, outcome_of, send, tried_again
 from tests.integration.test_slack_client import self_signed
 from tests.servers.smtp import PASSWORD, USER, Fault, LyingSmtp, lying_smtp
 
@@ -99,7 +99,7 @@ def test_an_answer_after_the_lease_ended_is_kept_as_late_evidence() -> None:
     with lying_smtp({"dot": Fault.LATE}) as server:
         made = made_for(server, timeout_seconds=60)
         grant = granted(sender)
-        calling = threading.Thread(target=lambda: answers.append(made.provider.send(made.message, key=KEY)))
+        calling = threading.Thread(target=lambda: answers.append(send(made.provider, made.message, key=KEY)))
         calling.start()
         assert server.has_taken.wait(30)
         clock.pass_by(3600)
@@ -119,7 +119,7 @@ def test_an_answer_after_the_lease_ended_is_kept_as_late_evidence() -> None:
 def test_a_closed_port_and_an_unknown_name_provably_took_nothing() -> None:
     for host, port in (("127.0.0.1", 1), ("mail.invalid", 25)):
         endpoint = SmtpEndpoint(host, "ops@guard.example", tls="none", port=port, allow_cleartext=True)
-        answer = open_one(ProviderSettings(smtp=endpoint)).send(Message("kim@acme.example", BODY), key=KEY)
+        answer = send(open_one(ProviderSettings(smtp=endpoint)), Message("kim@acme.example", BODY), key=KEY)
         assert isinstance(answer, Rejected)
         assert answer.code == "unreachable"
 
@@ -199,7 +199,7 @@ def test_a_subject_arrives_as_it_was_approved_and_adds_no_header(subject: str) -
     """A heading that was an encoded word became a Bcc, a blank line and another text than the one that was approved."""
     with lying_smtp() as server:
         made = made_for(server)
-        answer = made.provider.send(Message("kim@acme.example", BODY, subject=subject), key=KEY)
+        answer = send(made.provider, Message("kim@acme.example", BODY, subject=subject), key=KEY)
         assert isinstance(answer, Accepted), answer
         (mail,) = server.mails
     assert str(mail["Subject"]) == subject
@@ -219,7 +219,7 @@ def test_an_address_that_no_mail_can_carry_is_refused_before_anybody_is_contacte
             with pytest.raises(ValueError, match="sender"):
                 SmtpEndpoint("127.0.0.1", address, tls="none", port=server.port)
         else:
-            answer = made_for(server).provider.send(Message(address, BODY), key=KEY)
+            answer = send(made_for(server).provider, Message(address, BODY), key=KEY)
             assert isinstance(answer, Rejected)
             assert answer.code == "invalid_destination"
         assert server.commands == []

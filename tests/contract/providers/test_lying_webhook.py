@@ -19,17 +19,7 @@ from guards.delivery.reservation import ReservationState as S
 from resources.ledger.memory import Kept, MemoryLedger
 from resources.providers.interface import Accepted, Ambiguous, Answer, CannotTell, Found, Message, NotFound, Rejected
 from resources.providers.settings import ProviderSettings, WebhookEndpoint
-from tests.contract.providers.worlds import (
-    BODY,
-    KEY,
-    Clock,
-    World,
-    attempted,
-    granted,
-    open_one,
-    outcome_of,
-    tried_again,
-)
+from tests.contract.providers.worlds import BODY, KEY, Clock, World, attempted, granted, open_one, outcome_of, send, tried_again
 from tests.integration.test_slack_client import self_signed
 from tests.servers.slack import CANARY
 from tests.servers.webhook import Lie, LookUp, LyingWebhook, lying_webhook
@@ -134,7 +124,7 @@ def test_an_answer_after_the_lease_ended_is_kept_as_late_evidence() -> None:
     answers: list[Answer] = []
     with lying(Lie.LATE, timeout_seconds=60) as (server, made):
         grant = granted(sender)
-        calling = threading.Thread(target=lambda: answers.append(made.provider.send(made.message, key=KEY)))
+        calling = threading.Thread(target=lambda: answers.append(send(made.provider, made.message, key=KEY)))
         calling.start()
         assert server.has_taken.wait(30)
         clock.pass_by(3600)
@@ -187,7 +177,7 @@ def test_a_server_whose_authority_is_given_is_trusted(tmp_path: Path) -> None:
         assert isinstance(told.answer, Accepted), told.answer
         assert server.accepted == [KEY]
         by_another_name = WebhookEndpoint(server.url.replace("127.0.0.1", "localhost"), ca_file=certificate)
-        other = open_one(ProviderSettings(webhooks={"acme": by_another_name})).send(Message("acme", BODY), key=KEY)
+        other = send(open_one(ProviderSettings(webhooks={"acme": by_another_name})), Message("acme", BODY), key=KEY)
         assert isinstance(other, Rejected)
         assert other.code == "untrusted_certificate"
 
@@ -206,7 +196,7 @@ def test_a_call_ends_within_its_time_whatever_drips() -> None:
     """A peer that sends a byte every 20 ms never runs into a time-out per read."""
     with lying(Lie.DRIP_BODY) as (_, made):
         began = time.monotonic()
-        answer = made.provider.send(made.message, key=KEY)
+        answer = send(made.provider, made.message, key=KEY)
         took = time.monotonic() - began
     assert answer == Ambiguous("no whole answer came in 1 s")
     assert took < 60, "the answer would have taken 2,000 s"
@@ -223,7 +213,7 @@ def test_a_call_over_tls_ends_within_its_time_too(lie: Lie, tmp_path: Path) -> N
 def test_a_server_that_never_shakes_hands_provably_took_nothing() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         endpoint = WebhookEndpoint(f"https://127.0.0.1:{silent.getsockname()[1]}/", timeout_seconds=1)
-        answer = open_one(ProviderSettings(webhooks={"acme": endpoint})).send(Message("acme", BODY), key=KEY)
+        answer = send(open_one(ProviderSettings(webhooks={"acme": endpoint})), Message("acme", BODY), key=KEY)
     assert isinstance(answer, Rejected)
     assert answer.code == "tls_failed"
 
@@ -240,7 +230,7 @@ def sighting(look_up: LookUp, *, took: bool = True, **setting: Any) -> Found | N
     with lying_webhook(look_up=look_up) as server:
         made = made_for(server, lookup_url=server.url + "/in/{key}?by=key", **setting)
         if took:
-            made.provider.send(made.message, key=KEY)
+            send(made.provider, made.message, key=KEY)
         return made.provider.lookup(KEY, message=made.message, since=EARLIER, until=LATER)
 
 

@@ -24,6 +24,7 @@ from resources.ledger.interface import Ledger
 from resources.providers.chosen import open_providers
 from resources.providers.interface import Accepted, Ambiguous, Answer, Message, Provider, Rejected
 from resources.providers.settings import ProviderSettings, SlackEndpoint, SmtpEndpoint, WebhookEndpoint
+from tests.servers.authorization import authorized
 from tests.servers.slack import CANARY
 from tests.servers.smtp import lying_smtp
 from tests.servers.webhook import lying_webhook
@@ -32,6 +33,8 @@ KINDS: Final = ("slack", "webhook", "smtp", "file")
 BODY: Final = "Good morning,\n\n.a line that begins with a dot\n<!channel> & 50 % done \N{SNOWMAN}\n"
 SLOT: Final = Slot("acme-1", "2026-11-30", "reminder")
 """Of a kind whose proven failures are believed."""
+SCOPE: Final = "spool/acme"
+"""Of the tests' authorization."""
 KEY: Final = SLOT.reservation_id(1)
 
 
@@ -152,6 +155,11 @@ def outcome_of(answer: Answer) -> Outcome:
             assert_never(answer)
 
 
+def send(provider: Provider, message: Message, *, key: str) -> Answer:
+    """One attempt, as an authorised run makes it."""
+    return provider.writer(authorized(), scope=SCOPE).send(message, key=key)
+
+
 def granted(ledger: Ledger, slot: Slot = SLOT, facts: Mapping[str, str] | None = None) -> Grant:
     held = ledger.reserve(slot, Pins(dict(facts or {"body": BODY})), key="run-1")
     assert isinstance(held, Reservation), held
@@ -162,7 +170,7 @@ def granted(ledger: Ledger, slot: Slot = SLOT, facts: Mapping[str, str] | None =
 
 def attempted(ledger: Ledger, made: World) -> Told:
     grant = granted(ledger)
-    answer = made.provider.send(made.message, key=grant.reservation_id)
+    answer = send(made.provider, made.message, key=grant.reservation_id)
     return Told(answer, ledger.settle(grant, outcome_of(answer)), grant)
 
 

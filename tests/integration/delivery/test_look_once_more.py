@@ -76,7 +76,7 @@ class Watched:
         self.capabilities = Capabilities(looks_up=looks_up, refuses_duplicates=True, says="")
         self.asked: list[str] = []
 
-    def send(self, message: Message, *, key: str) -> object:
+    def writer(self, authorization: object, *, scope: str) -> object:
         raise AssertionError("looking sends nothing")
 
     def lookup(self, key: str, *, message: Message, **between: object) -> Sighting:

@@ -13,6 +13,7 @@ from guards.delivery.policy import DeliveryPolicy
 from guards.delivery.registry import Provider
 from guards.delivery.reservation import ReservationState as S
 from guards.delivery.slot import Slot
+from guards.gate import Authorization
 from guards.refusal import Refused
 from resources.delivery.ledger import open_ledger
 from resources.delivery.recover import recover
@@ -28,6 +29,7 @@ from resources.providers.interface import (
     Message,
     NotFound,
     Rejected,
+    Sender,
     Sighting,
 )
 from tests.integration.delivery.test_send import with_bodies
@@ -55,7 +57,10 @@ class AnyAnswer:
         self.calls: Counter[str] = Counter()
         self.taken: Counter[str] = Counter()
 
-    def send(self, message: Message, *, key: str) -> Answer:
+    def writer(self, authorization: Authorization, *, scope: str) -> Sender:
+        return Sender(self._send, authorization, scope=scope)
+
+    def _send(self, message: Message, key: str) -> Answer:
         self.calls[key] += 1
         match self._dice.choice(["accept", "reject", "lose", "take and lose", "take and die", "die"]):
             case "accept":

@@ -16,13 +16,14 @@ from guards.delivery.outcome import Approval
 from guards.delivery.refusal import LedgerRefused
 from guards.delivery.registry import Provider
 from guards.delivery.slot import Slot
+from guards.gate import Authorization
 from resources.delivery import send as sending
 from resources.delivery.keeping import kept_alive
 from resources.delivery.ledger import open_ledger
 from resources.delivery.sent import Outcome
 from resources.delivery.steps import Moment, Step, Watcher
 from resources.ledger.file.store import FileLedger
-from resources.providers.interface import Accepted, Answer, Capabilities, Message, NotFound, Sighting
+from resources.providers.interface import Accepted, Answer, Capabilities, Message, NotFound, Sender, Sighting
 from resources.providers.settings import ProviderSettings, WebhookEndpoint
 from resources.pulse import Pulse
 from resources.state import StateStore
@@ -45,7 +46,10 @@ class Taking:
     name: ClassVar[str] = "file"
     capabilities: ClassVar[Capabilities] = Capabilities(looks_up=True, refuses_duplicates=True, says="")
 
-    def send(self, message: Message, *, key: str) -> Answer:
+    def writer(self, authorization: Authorization, *, scope: str) -> Sender:
+        return Sender(self._send, authorization, scope=scope)
+
+    def _send(self, message: Message, key: str) -> Answer:
         self.calls.append(key)
         self.held.setdefault(key, message.body)
         self.meanwhile()
