@@ -3,7 +3,7 @@
 Every number that bounds a wait on the state database is here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeVar
 
 import psycopg
@@ -49,14 +49,16 @@ def parse_url(url: str) -> URL:
     return parsed.set(drivername="postgresql+psycopg")
 
 
-CONNECT: Final[Mapping[str, Any]] = {
-    "connect_timeout": CONNECT_SECONDS,
-    "application_name": "opsguard",
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 30_000,
-}
+def connect_arguments() -> dict[str, str | int]:
+    """They go before what the URL says of the same."""
+    return {
+        "connect_timeout": CONNECT_SECONDS,
+        "application_name": "opsguard",
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 30_000,
+    }
 
 
 def open_engine(url: str) -> Engine:
@@ -68,7 +70,7 @@ def open_engine(url: str) -> Engine:
         pool_pre_ping=True,
         pool_recycle=1800,
         hide_parameters=True,
-        connect_args={**CONNECT, "connect_timeout": CONNECT_SECONDS},
+        connect_args=connect_arguments(),
     )
     event.listen(engine, "connect", prepare_session)
     return engine

@@ -19,7 +19,7 @@ from psycopg.errors import error_from_result
 from sqlalchemy import Engine
 
 from resources.state import engine as bounds
-from resources.state.engine import CONNECT, busy, prepare_session, unreachable
+from resources.state.engine import busy, connect_arguments, prepare_session, unreachable
 
 IDLE_SECONDS: Final = 300
 """A firewall may have forgotten a connection that was idle for longer."""
@@ -151,7 +151,7 @@ class Sessions:
 
     def _opened(self) -> Session:
         try:
-            session = Session.connect(**self._target, **{**CONNECT, "connect_timeout": bounds.CONNECT_SECONDS}, autocommit=True)
+            session = Session.connect(**{**self._target, **connect_arguments()}, autocommit=True)
             prepare_session(session, None)
             session.execute(_POINT_LOOKUPS)
             session.names = {}
