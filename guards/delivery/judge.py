@@ -50,8 +50,7 @@ def judge(world: DeliveryWorld, policy: DeliveryPolicy) -> tuple[Judged, ...]:
         for owed in world.owed
         if (ruling := _rule(world, policy, owed)) is not None and (ruling.verdict.is_gap or owed.closes_at > recent)
     ]
-    owed_slots = {owed.slot for owed in world.owed}
-    strays = sorted(slot for slot in {*world.held, *world.altered} if slot not in owed_slots)
+    strays = sorted({*world.held, *world.altered} - world.owed_by_slot.keys())
     for slot in strays:
         stray = _stray(world, slot)
         if stray is not None:
@@ -139,10 +138,8 @@ def _open(world: DeliveryWorld, policy: DeliveryPolicy, owed: Owed, held: Reserv
 
 def _strangers(world: DeliveryWorld, owed: Owed) -> str:
     """ "" or, of a reminder, a sentence about check-ins of nobody in the registry: one of them may be this customer's, misspelt."""
-    if owed.kind is not Kind.REMINDER or isinstance(world.check_ins, EvidenceUnreadable):
-        return ""
-    found = world.check_ins.strangers(world.registry.customers)
-    if not found:
+    found = world.strangers
+    if owed.kind is not Kind.REMINDER or not found:
         return ""
     more = f" and {len(found) - MOST_STRANGERS:,} more" if len(found) > MOST_STRANGERS else ""
     return (

@@ -28,7 +28,7 @@ class RegistryUnchanged:
         expected = f"the registry with SHA-256 {self.sha256[:12]}, owing it"
         if seen.registry.digest != self.sha256:
             return Mismatch(self.slot.key, expected, f"SHA-256 {seen.registry.digest[:12]}")
-        owed = next((one for one in seen.owed if one.slot == self.slot), None)
+        owed = seen.owed_by_slot.get(self.slot)
         if owed is None:
             return Mismatch(self.slot.key, expected, "a schedule that does not owe it now")
         return None if owed.customer.enabled else Mismatch(self.slot.key, expected, "a disabled customer")

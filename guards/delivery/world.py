@@ -6,6 +6,7 @@ Made by `resources/delivery` from the real files and stores, judged by `guards.d
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from guards.delivery.bodies import Body, NoBody, NoTemplate
 from guards.delivery.entry import Reservation
@@ -25,7 +26,7 @@ class Endpoint:
     missing: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DeliveryWorld:
     """One observation. `owed` holds every slot of the look-back, sorted; the mappings what was asked about."""
 
@@ -54,6 +55,15 @@ class DeliveryWorld:
     """ "" or one sentence: while it stands, nothing may become a target."""
     is_hypothetical: bool = False
     """Asked about another moment than now: shows what would be due, and is never a plan."""
+
+    @cached_property
+    def owed_by_slot(self) -> Mapping[Slot, Owed]:
+        return {one.slot: one for one in self.owed}
+
+    @cached_property
+    def strangers(self) -> tuple[str, ...]:
+        """Keys of check-ins that are nobody's in the registry; none while the check-ins cannot be read."""
+        return () if isinstance(self.check_ins, EvidenceUnreadable) else self.check_ins.strangers(self.registry.customers)
 
 
 def rule_name(owed: Owed) -> str:

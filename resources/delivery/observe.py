@@ -168,7 +168,7 @@ def current_pins(route: DeliveryRoute, state: StateStore, ledger: Ledger, slot: 
     observer = Observer(route, state, ledger, policy=route.policy)
     world = observer.of([slot])
     body = world.bodies.get(slot)
-    one = next((each for each in world.owed if each.slot == slot), None)
+    one = world.owed_by_slot.get(slot)
     if one is None or not isinstance(body, Body):
         return None
     return wanted_pins(world, route.policy, one, body)

@@ -150,7 +150,7 @@ def _recheck(sending: Sending, target: DeliveryTarget) -> Pins | Sent:
 
 
 def _pins(sending: Sending, target: DeliveryTarget, world: DeliveryWorld) -> Pins:
-    owed = next(one for one in world.owed if one.slot == target.slot)
+    owed = world.owed_by_slot[target.slot]
     body = world.bodies[target.slot]
     assert isinstance(body, Body)  # or the requirement had not held
     return wanted_pins(world, sending.observer.policy, owed, body)
