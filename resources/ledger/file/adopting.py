@@ -54,21 +54,29 @@ class Adopter:
             refused = self._stage(rows)
             if refused is not None or not self._staged:
                 return refused
-            core.write_fence(replace(fence, state=FenceState.PREPARING, reason=FenceReason.ADOPTING))
             try:
+                core.write_fence(replace(fence, state=FenceState.PREPARING, reason=FenceReason.ADOPTING))
                 self._move()
+                core.settle_in(segment=len(self._staged))
+                core.write_fence(fence)
             except OSError:
-                core.segments.reopen()
-                make_parts(core.disk)
-                core.begin_again()
-                raise
+                if not self._is_there_after_all():
+                    raise
         finally:
             self._unstage()
-        core.segments.reopen()
-        core.settle_in(segment=max(len(self._staged), 1))
-        core.write_fence(fence)
         core.begin_again()
         return None
+
+    def _is_there_after_all(self) -> bool:
+        """After an error: empty again, unless the fence that makes the rows count is durable, and only its anchor was not taken. Where the
+        disk does not take even this, the store says that it is in the middle of an import."""
+        core = self._core
+        core.segments.reopen()
+        try:
+            make_parts(core.disk)
+        finally:
+            core.begin_again()
+        return core.index.head.sequence > 0
 
     def _stage(self, rows: Iterable[StoredRow]) -> LedgerRefused | None:
         disk, replay = self._core.disk, Replay(is_lean=True)
@@ -82,6 +90,7 @@ class Adopter:
                 if file is None or held >= self._seal[0] or written >= self._seal[1]:
                     if file is not None:
                         self._finish(file)
+                        file = None  # closed: the next may not be made
                     written = held = 0
                     self._staged.append(f"temp/{len(self._staged) + 1:06d}.jsonl")
                     file = create_anew(disk, self._staged[-1])

@@ -311,8 +311,9 @@ class Core:
         older document."""
         self.anchor.read()
         made = replace(fence, generation=self._generation + 1)
+        self._fence_seen = None  # an error on the way: the next look reads what there is
         write_fence(self.disk, made)
-        self.fence, self._fence_seen = made, self._fence_signature()
+        self.fence = made
         newest = self.anchor.newest
         if newest is not None and newest.store == made.store and not self.anchor.damaged:
             self.anchor.write(
@@ -324,6 +325,7 @@ class Core:
                 generation=made.generation,
                 is_retired=self._is_retired,
             )
+        self._fence_seen = self._fence_signature()
 
     def fence_trouble(self) -> str:
         return fence_trouble(self.disk, self.segments, self.fence, self.anchor.newest)
@@ -362,7 +364,7 @@ class Core:
 
     def begin_again(self) -> None:
         """As when it was opened."""
-        self._seen = None
+        self._seen = self._fence_seen = None
         self.anchor.close()
         self.anchor = AnchorFile(self.disk, self.disk.open_fixed(ANCHOR))
         self.fence, self._fence_seen = read_fence(self.disk), self._fence_signature()

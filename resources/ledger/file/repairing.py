@@ -112,16 +112,19 @@ class Repairer:
             accepted_at=core.now().isoformat(timespec="microseconds"),
             head=core.index.head,
         )
-        core.write_fence(accepting)
-        core.accept()
-        core.standing = Standing()
-        for key in sorted(core.index.in_state(*_STILL_OPEN)):
-            current = self._reader.latest(slot_of(key))
-            if isinstance(current, Reservation):
-                self._to_unknown(current)
-        self._claims_without_rows()
-        core.write_fence(replace(accepting, state=FenceState.READY, reason=FenceReason.NONE, head=Head()))
-        core.standing = Standing()
+        try:
+            core.write_fence(accepting)
+            core.accept()
+            core.standing = Standing()
+            for key in sorted(core.index.in_state(*_STILL_OPEN)):
+                current = self._reader.latest(slot_of(key))
+                if isinstance(current, Reservation):
+                    self._to_unknown(current)
+            self._claims_without_rows()
+            core.write_fence(replace(accepting, state=FenceState.READY, reason=FenceReason.NONE, head=Head()))
+        except OSError:
+            core.standing = Standing(core.fence_trouble())  # what was not doubted yet is not sent by who goes on here
+            raise
         self._say("it was accepted that this is the store from now on; what was still open is unknown, for a person to resolve")
 
     def _to_unknown(self, current: Reservation) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import itertools
+import shutil
 
 import pytest
 
@@ -12,6 +13,7 @@ from guards.delivery.reservation import ReservationState as S
 from guards.delivery.slot import Grant
 from resources.errors import OutcomeUnknown, Unreachable
 from resources.ledger.file.store import FileLedger
+from resources.ledger.interface import Verification
 from tests.integration.ledger_file.faulty import Fault, FullDisk, ShortDisk, UnsyncedDisk, failing
 from tests.ledgers.builders import KIM, PINS, RECEIPT, brought_to, feed, granted, reserved, told
 from tests.ledgers.worlds import tree
@@ -87,6 +89,77 @@ def test_a_disk_that_takes_little_at_a_time_still_takes_it_whole(root):
     with FileLedger.open(root, disk=ShortDisk) as ledger:
         granted(ledger)
         assert ledger.verify().faults == ()
+
+
+@pytest.mark.parametrize("stays", [False, True], ids=["once", "for good"])
+def test_what_is_sent_after_an_import_into_a_full_disk_is_not_forgotten(root, stays):
+    """The rows were there, the fence still said that they were being taken over: the next to open it threw away what had been sent since."""
+    with FileLedger.open(root) as ledger:
+        for number in range(3):
+            told(ledger.settle(granted(ledger, feed(number)), delivered(RECEIPT)))
+        rows = list(ledger.rows())
+    for number in itertools.count(1):
+        fault = Fault(stays=stays)
+        where = root.parent / f"{number}"
+        with FileLedger.open(where, disk=failing(FullDisk, fault), seal_rows=4) as ledger:
+            fault.left = number
+            said = ""
+            try:
+                assert isinstance(ledger.adopt(rows), Verification)
+            except Unreachable as error:
+                said = str(error)
+            assert not said or "the disk below the ledger is full" in said
+            fault.left = 0
+            held = ledger.reserve(feed("new"), PINS, key="run-1")
+            was_sent = not isinstance(held, LedgerRefused)
+            if was_sent:
+                brought_to(ledger, S.DELIVERED, feed("new"))
+        with FileLedger.open(where, seal_rows=4) as again:
+            assert again.verify().faults == ()
+            assert again.counts().get("delivered", 0) in {was_sent, was_sent + 3}
+            assert bool(again.of(feed("new"))) == was_sent
+        if not fault.has_failed:
+            break
+    assert number > 20
+
+
+def test_a_copy_that_is_accepted_on_a_full_disk_sends_nothing_that_was_open(root):
+    """Half of it was doubt when the disk was full; the same process was then granted the other half, which the original had sent."""
+    with FileLedger.open(root) as ledger:
+        held = [reserved(ledger, feed(number)) for number in range(3)]
+    for number in itertools.count(1):
+        fault = Fault()
+        where = root.parent / f"{number}"
+        shutil.copytree(root, where)
+        with FileLedger.open(where, disk=failing(FullDisk, fault)) as ledger:
+            fault.left = number
+            with contextlib.suppress(Unreachable):
+                ledger.repair(accept_copy=True)
+            fault.left = 0
+            assert not any(isinstance(ledger.grant(each.reservation_id, holder="run-9"), Grant) for each in held)
+        with FileLedger.open(where) as again:
+            again.repair(accept_copy=True)
+            assert {each.state for each in again.history("partner-1")} == {S.UNKNOWN}
+        if not fault.has_failed:
+            break
+    assert number > 10
+
+
+def test_the_process_that_failed_to_retire_a_store_takes_it_for_what_the_next_one_does(root):
+    for number in itertools.count(1):
+        fault = Fault()
+        where = root.parent / f"{number}"
+        with FileLedger.open(where, disk=failing(FullDisk, fault)) as ledger:
+            fault.left = number
+            with contextlib.suppress(Unreachable):
+                ledger.retire(note="moved")
+            fault.left = 0
+            here = ledger.health().recovery
+        with FileLedger.open(where) as again:
+            assert again.health().recovery == here
+        if not fault.has_failed:
+            break
+    assert "retired" in here
 
 
 @pytest.mark.parametrize("name", CALLS)
