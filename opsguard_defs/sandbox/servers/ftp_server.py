@@ -11,12 +11,9 @@ Each line of the log is one JSON object {"at", "event", "user", "path", "to", "b
 `rename` (path, to), `remove`; paths as the client sees them. It is the partner's own record: tests judge by it, not by ours.
 """
 
-import argparse
-import ctypes
 import errno
 import json
 import logging
-import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,8 +26,8 @@ from pyftpdlib.handlers import DTPHandler, FTPHandler, TLS_DTPHandler, TLS_FTPHa
 from pyftpdlib.servers import FTPServer
 
 from opsguard_defs.sandbox.servers.certificate import write_self_signed
+from opsguard_defs.sandbox.servers.serving import end_with_starter, say_port, server_parser
 
-PR_SET_PDEATHSIG: Final = 1
 ALL_BUT_CHMOD: Final = "elradfmwT"
 IDLE_SECONDS: Final = 3600
 """A person with a client thinks; the server's default of five minutes would throw them out."""
@@ -144,19 +141,15 @@ def session_class(tls: str | None, *, cert: Path | None, key: Path | None) -> ty
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="The sandbox's FTP server on 127.0.0.1")
-    parser.add_argument("--root", type=Path, required=True, help="directory that the client sees as /")
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
-    parser.add_argument("--ready", type=Path, required=True, help="file that gets the bound port")
+    parser = server_parser("FTP server", root="directory that the client sees as /", log="JSON lines of what clients did")
     parser.add_argument("--user", required=True)
     parser.add_argument("--password-file", type=Path, required=True)
     parser.add_argument("--tls", choices=("explicit", "implicit"), help="without it plain FTP")
     parser.add_argument("--cert", type=Path, help="PEM certificate; self-signed for localhost and 127.0.0.1 when absent")
     parser.add_argument("--key", type=Path, help="PEM private key; made with the certificate when absent")
-    parser.add_argument("--log", type=Path, help="JSON lines of what clients did")
     given = parser.parse_args(arguments)
 
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    end_with_starter()
     logging.basicConfig(level=logging.WARNING)  # configured first: else the library sets up its own, which tells every command
     users = DummyAuthorizer()
     users.add_user(given.user, given.password_file.read_text().strip("\n"), str(given.root.resolve()), perm=ALL_BUT_CHMOD)
@@ -164,9 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     handler.authorizer = users
     handler.access_log = AccessLog(given.log)
     server = FTPServer(("127.0.0.1", given.port), handler)
-    arriving = given.ready.with_name(given.ready.name + ".new")
-    arriving.write_text(str(server.address[1]))
-    arriving.replace(given.ready)
+    say_port(given.ready, server.address[1])
     server.serve_forever(handle_exit=True)
 
 

@@ -13,21 +13,19 @@ own record: tests judge by it, not by ours.
 
 import argparse
 import asyncio
-import ctypes
 import hmac
 import json
 import os
 import signal
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import IO, Any, cast
 
 import asyncssh
 
-PR_SET_PDEATHSIG: Final = 1
+from opsguard_defs.sandbox.servers.serving import end_with_starter, say_port, server_parser
 
 
 @dataclass(slots=True)
@@ -171,33 +169,26 @@ async def serve(settings: Settings, *, port: int, ready: Path, jail: type[Jail] 
         agent_forwarding=False,
         x11_forwarding=False,
     )
-    arriving = ready.with_name(ready.name + ".new")
-    arriving.write_text(str(listener.get_port()))
-    arriving.replace(ready)
+    say_port(ready, listener.get_port())
     await stop.wait()
     listener.close()
     await listener.wait_closed()
 
 
 def arguments_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="The sandbox's SFTP server on 127.0.0.1")
-    parser.add_argument("--root", type=Path, required=True, help="directory that the client sees as /")
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
-    parser.add_argument("--ready", type=Path, required=True, help="file that gets the bound port")
+    parser = server_parser("SFTP server", root="directory that the client sees as /", log="JSON lines of what clients did")
     parser.add_argument("--user", required=True)
     parser.add_argument("--password-file", type=Path, help="without it only keys log in")
     parser.add_argument(
         "--host-key", type=Path, required=True, help="private key; generated (Ed25519) when absent, with FILE.pub beside it"
     )
     parser.add_argument("--authorized-keys", type=Path, help="OpenSSH authorized_keys file")
-    parser.add_argument("--log", type=Path, help="JSON lines of what clients did")
     return parser
 
 
 def run(given: argparse.Namespace, *, jail: type[Jail] = Jail) -> None:
     """Until a signal, or until the process that started us ends."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    end_with_starter()
     if not given.host_key.exists():
         key = asyncssh.generate_private_key("ssh-ed25519", comment="opsguard-sandbox")
         given.host_key.touch(mode=0o600)

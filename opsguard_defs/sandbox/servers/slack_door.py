@@ -5,10 +5,9 @@ import threading
 import urllib.parse
 from collections import deque
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-MOST_BYTES: Final = 1_000_000
+from opsguard_defs.sandbox.servers.local_http import MOST_BYTES, LocalHandler, LocalServer
 
 
 class Sink(Protocol):
@@ -36,37 +35,32 @@ def channel_id(name: str) -> str:
     )
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(LocalHandler):
     server: "Door"
-    protocol_version = "HTTP/1.1"
-    timeout = 30
 
-    def log_message(self, *_: object) -> None:
-        """Silent: the log holds messages, not requests."""
-
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - the library's name
         match self.path:
-            case _ if not self._is_local():
-                self._answer(403, "only by 127.0.0.1 or localhost", "text/plain")
+            case _ if not self.is_local():
+                self.answer(403, "only by 127.0.0.1 or localhost", "text/plain")
             case "/":
-                self._answer(200, self.server.sink.page(), "text/html")
+                self.answer(200, self.server.sink.page(), "text/html")
             case "/messages":
-                self._answer(200, json.dumps(self.server.sink.messages), "application/json")
+                self.answer(200, json.dumps(self.server.sink.messages), "application/json")
             case _:
-                self._answer(404, "nothing here", "text/plain")
+                self.answer(404, "nothing here", "text/plain")
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - the library's name
         length = int(self.headers.get("Content-Length") or 0)
-        if not self._is_local() or not 0 <= length <= MOST_BYTES:
+        if not self.is_local() or not 0 <= length <= MOST_BYTES:
             self.close_connection = True
-            self._answer(403, "refused", "text/plain")
+            self.answer(403, "refused", "text/plain")
             return
         raw = self.rfile.read(length)
         is_json = self.headers.get_content_type() == "application/json"
         try:
             body = json.loads(raw) if is_json else dict(urllib.parse.parse_qsl(raw.decode()))
         except ValueError:
-            self._answer(400, "invalid_payload", "text/plain")
+            self.answer(400, "invalid_payload", "text/plain")
             return
         if self.path == "/_next":
             self._prepare(body if is_json else None)
@@ -79,10 +73,10 @@ class Handler(BaseHTTPRequestHandler):
     def _prepare(self, body: object) -> None:
         answers = body if isinstance(body, list) else [body]
         if not all(isinstance(answer, dict) for answer in answers):
-            self._answer(400, "one JSON object or a list of them", "text/plain")
+            self.answer(400, "one JSON object or a list of them", "text/plain")
             return
         self.server.sink.next.extend(answers)
-        self._answer(200, "ok", "text/plain")
+        self.answer(200, "ok", "text/plain")
 
     def _call(self, method: str, body: Mapping[str, Any]) -> None:
         if not self.headers.get("Authorization", "").startswith("Bearer "):
@@ -116,39 +110,21 @@ class Handler(BaseHTTPRequestHandler):
         if "status" in prepared:
             headers = {str(name): str(value) for name, value in dict(prepared.get("headers") or {}).items()}
             text = str(prepared.get("body", '{"ok": false, "error": "prepared"}'))
-            self._answer(int(prepared["status"]), text, "application/json", headers)
+            self.answer(int(prepared["status"]), text, "application/json", headers)
             return
         message = self.server.sink.take(call, body, authorised="Authorization" in self.headers)
         if call == "webhook":
-            self._answer(200, "ok", "text/html")
+            self.answer(200, "ok", "text/html")
         else:
             self._json({"ok": True, "channel": channel_id(message["channel"]), "ts": message["ts"], "message": {}})
 
-    def _is_local(self) -> bool:
-        """A name that somebody pointed at us does not count: pages elsewhere must not read messages."""
-        return self.headers.get("Host", "") in {f"127.0.0.1:{self.server.sink.port}", f"localhost:{self.server.sink.port}"}
-
     def _json(self, answer: Mapping[str, Any]) -> None:
-        self._answer(200, json.dumps(answer), "application/json")
-
-    def _answer(self, status: int, text: str, kind: str, headers: Mapping[str, str] | None = None) -> None:
-        raw = text.encode("utf-8", "backslashreplace")
-        self.send_response(status)
-        for name, value in {
-            **(headers or {}),
-            "Content-Type": f"{kind}; charset=utf-8",
-            "Content-Length": str(len(raw)),
-            "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-            "X-Content-Type-Options": "nosniff",
-        }.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(raw)
+        self.answer(200, json.dumps(answer), "application/json")
 
 
-class Door(ThreadingHTTPServer):
-    """Listens on loopback and hands every request to one sink."""
+class Door(LocalServer):
+    """Hands every request to one sink."""
 
     def __init__(self, sink: "Sink", port: int) -> None:
-        super().__init__(("127.0.0.1", port), Handler)
+        super().__init__(port, Handler)
         self.sink = sink

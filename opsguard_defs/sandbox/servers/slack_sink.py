@@ -13,11 +13,8 @@ Each line of the log, and of `messages.jsonl` in the root (read again at the nex
 "channel", "authorised", "body"}. Tokens and webhook paths are not kept.
 """
 
-import argparse
-import ctypes
 import html
 import json
-import signal
 import ssl
 import threading
 from collections import deque
@@ -26,9 +23,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from opsguard_defs.sandbox.servers.serving import serve_until_signal, server_parser
 from opsguard_defs.sandbox.servers.slack_door import Door, channel_id
 
-PR_SET_PDEATHSIG: Final = 1
 MOST_SHOWN: Final = 200
 _PAGE: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="10"><title>Slack (sandbox)</title>
 <style>body{{font:15px sans-serif;max-width:50rem;margin:2rem auto}}article{{border-left:4px solid #777;padding:.2rem 1rem;margin:1rem 0}}
@@ -143,22 +140,9 @@ def _texts(block: object) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="The sandbox's Slack on 127.0.0.1")
-    parser.add_argument("--root", type=Path, required=True, help="directory that keeps messages.jsonl")
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
-    parser.add_argument("--ready", type=Path, required=True, help="file that gets the bound port")
-    parser.add_argument("--log", type=Path, help="JSON lines of the messages taken")
+    parser = server_parser("Slack", root="directory that keeps messages.jsonl", log="JSON lines of the messages taken")
     given = parser.parse_args(arguments)
-
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    given.root.mkdir(parents=True, exist_ok=True)
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})  # in all threads: `sigwait` gets them
-    sink = SlackSink(port=given.port, kept_in=given.root / "messages.jsonl", log=given.log).start()
-    arriving = given.ready.with_name(given.ready.name + ".new")
-    arriving.write_text(str(sink.port))
-    arriving.replace(given.ready)
-    signal.sigwait({signal.SIGTERM, signal.SIGINT})
-    sink.close()
+    serve_until_signal(given, lambda: SlackSink(port=given.port, kept_in=given.root / "messages.jsonl", log=given.log).start())
 
 
 if __name__ == "__main__":

@@ -16,24 +16,21 @@ Each line of the log, and of `messages.jsonl` in the root (read again at the nex
 "authorised", "body"}. The same key twice is two lines: nothing is hidden here. Tokens are not kept.
 """
 
-import argparse
-import ctypes
 import hashlib
 import html
 import json
 import os
 import re
-import signal
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-PR_SET_PDEATHSIG: Final = 1
-MOST_BYTES: Final = 1_000_000
+from opsguard_defs.sandbox.servers.local_http import MOST_BYTES, LocalHandler, LocalServer
+from opsguard_defs.sandbox.servers.serving import serve_until_signal, server_parser
+
 MOST_SHOWN: Final = 200
 SLOW_SECONDS: Final = 30
 """Longer than a webhook is waited for by default."""
@@ -99,21 +96,16 @@ def _article(message: Mapping[str, Any]) -> str:
     return f"<article><small>{html.escape(said)}</small><p>{html.escape(words)}</p></article>"
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(LocalHandler):
     server: "Door"
-    protocol_version = "HTTP/1.1"
-    timeout = 30
 
-    def log_message(self, *_: object) -> None:
-        """Silent: the log holds messages, not requests."""
-
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - the library's name
         receiver, address = self.server.receiver, urlsplit(self.path)
         path, _, key = address.path.rpartition("/")
-        if not self._is_local():
-            self._answer(403, "only by 127.0.0.1 or localhost", "text/plain")
+        if not self.is_local():
+            self.answer(403, "only by 127.0.0.1 or localhost", "text/plain")
         elif address.path == "/":
-            self._answer(200, receiver.page(), "text/html")
+            self.answer(200, receiver.page(), "text/html")
         elif address.path == "/messages":
             self._json(200, receiver.messages)
         elif path in _TAKING and (held := receiver.held(key)):
@@ -121,10 +113,10 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self._json(404, {"error": "nothing here"})
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - the library's name
         address = urlsplit(self.path)
         length, key = self.headers.get("Content-Length", ""), self.headers.get("Idempotency-Key", "")
-        if not self._is_local() or not re.fullmatch(r"[0-9]{1,7}", length) or int(length) > MOST_BYTES:
+        if not self.is_local() or not re.fullmatch(r"[0-9]{1,7}", length) or int(length) > MOST_BYTES:
             self.close_connection = True
             self._json(403, {"error": "only by 127.0.0.1 or localhost, with a length of 1 MB at most"})
             return
@@ -153,26 +145,8 @@ class Handler(BaseHTTPRequestHandler):
             self.server.receiver.closing.wait(min(int(asked), 3600) if re.fullmatch(r"[0-9]{1,6}", asked) else SLOW_SECONDS)
         self._json(201, {"key": key, "accepted": True})
 
-    def _is_local(self) -> bool:
-        """A name that somebody pointed at us does not count: pages elsewhere must not read messages."""
-        port = self.server.receiver.port
-        return self.headers.get("Host", "") in {f"127.0.0.1:{port}", f"localhost:{port}"}
-
     def _json(self, status: int, answer: object) -> None:
-        self._answer(status, json.dumps(answer), "application/json")
-
-    def _answer(self, status: int, text: str, kind: str) -> None:
-        raw = text.encode("utf-8", "backslashreplace")
-        self.send_response(status)
-        for name, value in {
-            "Content-Type": f"{kind}; charset=utf-8",
-            "Content-Length": str(len(raw)),
-            "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-            "X-Content-Type-Options": "nosniff",
-        }.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(raw)
+        self.answer(status, json.dumps(answer), "application/json")
 
 
 def _body_digest(body: object) -> str:
@@ -180,34 +154,20 @@ def _body_digest(body: object) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Door(ThreadingHTTPServer):
-    """Listens on loopback; who hangs up early is no error worth a traceback."""
-
+class Door(LocalServer):
     def __init__(self, receiver: WebhookReceiver, port: int) -> None:
-        super().__init__(("127.0.0.1", port), Handler)
+        super().__init__(port, Handler)
         self.receiver = receiver
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        pass
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="The sandbox's receiver of webhooks on 127.0.0.1")
-    parser.add_argument("--root", type=Path, required=True, help="directory that keeps messages.jsonl")
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
-    parser.add_argument("--ready", type=Path, required=True, help="file that gets the bound port")
-    parser.add_argument("--log", type=Path, help="JSON lines of the messages accepted")
+    parser = server_parser(
+        "receiver of webhooks", root="directory that keeps messages.jsonl", log="JSON lines of the messages accepted"
+    )
     given = parser.parse_args(arguments)
-
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    given.root.mkdir(parents=True, exist_ok=True)
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})  # in all threads: `sigwait` gets them
-    receiver = WebhookReceiver(port=given.port, kept_in=given.root / "messages.jsonl", log=given.log).start()
-    arriving = given.ready.with_name(given.ready.name + ".new")
-    arriving.write_text(str(receiver.port))
-    arriving.replace(given.ready)
-    signal.sigwait({signal.SIGTERM, signal.SIGINT})
-    receiver.close()
+    serve_until_signal(
+        given, lambda: WebhookReceiver(port=given.port, kept_in=given.root / "messages.jsonl", log=given.log).start()
+    )
 
 
 if __name__ == "__main__":
