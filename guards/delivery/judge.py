@@ -94,12 +94,24 @@ def _arrived(world: DeliveryWorld, owed: Owed) -> str:
 
 
 def _closed(world: DeliveryWorld, owed: Owed, held: Reservation | None) -> Ruling | None:
+    """Nothing is called missed that nobody could have seen."""
+    since = world.known_since.get(rule_name(owed))
+    if held is None and (since is None or since >= owed.closes_at):
+        return None
     closed = f"Its window closed at {_local(owed, owed.closes_at)}"
+    if owed.kind is Kind.REMINDER and isinstance(world.check_ins, EvidenceUnreadable):
+        return Ruling(
+            DeliveryVerdict.EVIDENCE_UNREADABLE,
+            f"{closed}, and whether the check-in was missing cannot be told: {world.check_ins.why}. It is not sent late.",
+        )
     if held is not None:
         return Ruling(DeliveryVerdict.MISSED, f"{closed}; it was reserved and never sent. It is not sent late.")
-    since = world.known_since.get(rule_name(owed))
-    if since is None or since >= owed.closes_at:
-        return None
+    if world.incomplete:
+        return Ruling(
+            DeliveryVerdict.IN_DOUBT,
+            f"{closed} with nothing reserved in the ledger as it is now, which proves nothing before that is mended or accepted. "
+            "It is not sent late.",
+        )
     return Ruling(DeliveryVerdict.MISSED, f"{closed} with nothing reserved. It is not sent late: tell the customer by hand.")
 
 

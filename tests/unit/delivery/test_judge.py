@@ -69,6 +69,15 @@ def test_a_window_that_closed_with_nothing_reserved_was_missed_and_is_never_sent
     assert "tell the customer by hand" in found.note
 
 
+def test_a_ledger_that_may_have_lost_rows_calls_nothing_missed() -> None:
+    """An older copy was restored, and everything that had gone out since was listed as missed."""
+    found = only(world(owed(), now=CLOSES, incomplete="an older copy was put in its place"))
+
+    assert found.verdict is V.IN_DOUBT
+    assert "proves nothing" in found.note
+    assert "not sent late" in found.note
+
+
 def test_what_closed_before_it_was_first_seen_was_never_promised() -> None:
     """A customer added at noon was reported as having missed the morning of two days."""
     assert judge(world(owed(), now=CLOSES, known_since={}), POLICY) == ()
@@ -236,6 +245,19 @@ def test_a_check_in_of_the_day_before_does_not() -> None:
 
 def test_a_reminder_that_was_not_needed_was_not_missed() -> None:
     assert only(world(reminder(), now=CLOSES, check_ins=checked_in())).verdict is V.SUPPRESSED
+
+
+@pytest.mark.parametrize("state", [None, S.PREPARED])
+def test_a_reminder_that_nobody_can_tell_was_needed_is_not_called_missed(state: S | None) -> None:
+    """A line of the check-ins was broken until evening, and customers who had checked in were told by hand that they had not."""
+    one = reminder()
+    holds = [held(one, state)] if state else []
+
+    found = only(world(one, now=CLOSES, holds=holds, check_ins=EvidenceUnreadable("line 3 is not one JSON object")))
+
+    assert found.verdict is V.EVIDENCE_UNREADABLE
+    assert "line 3" in found.note
+    assert "not sent late" in found.note
 
 
 def test_evidence_that_cannot_be_read_blocks_reminders_and_nothing_else() -> None:
