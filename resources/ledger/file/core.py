@@ -279,10 +279,7 @@ class Core:
         if newest is None or newest.head != self.index.head or newest.signature != self._seen:
             sync(self.disk, self.segments.file(self.scan.segment))
             if not self.anchor.damaged:  # a damaged slot stays to be seen, until the next transition writes there
-                self._publish(durable=True)
-
-    def _publish(self, *, durable: bool) -> None:
-        self._anchor(self.index.head, durable=durable)
+                self._anchor(self.index.head, durable=True)
 
     def _anchor(self, head: Head, *, durable: bool) -> None:
         assert self._seen is not None

@@ -51,7 +51,7 @@ def open_core(
     except OSError as error:
         raise _cannot_open(error) from error
     try:
-        if not create and _holds_no_store(opened):
+        if not create and _is_untouched(opened):
             raise _absent(root)
         core = _open_parts(opened, clock=clock, seal_rows=seal_rows, seal_bytes=seal_bytes)
     except OSError as error:
@@ -78,10 +78,6 @@ def _absent(root: Path) -> ConfigurationError:
         f"there is no ledger in {one_line(str(root), limit=300)}, and none is made here, because what was sent would be forgotten: is its "
         "file system not mounted, was it moved, or does `ledger_dir` name another place?"
     )
-
-
-def _holds_no_store(disk: Disk) -> bool:
-    return _is_untouched(disk)
 
 
 class _Opening:

@@ -182,9 +182,3 @@ def holds(scan: Scan, published: Head) -> bool:
     if published.sequence == 0 or published == scan.index.head:
         return published in (Head(), scan.index.head)
     return scan.digest_at(published.sequence) == published.digest
-
-
-def never_acknowledged(scan: Scan, anchor: AnchorFile) -> bool:
-    """A torn end that no anchor covers: its writer did not come so far as to answer anyone."""
-    newest = anchor.newest
-    return scan.torn is not None and newest is not None and newest.head.sequence <= scan.index.head.sequence

@@ -13,18 +13,17 @@ class Fault:
 
     def __init__(self, number: int = 0, code: int = errno.ENOSPC, *, stays: bool = False) -> None:
         self.left = number
-        self.number = errno.ENOSPC if code is None else code
+        self.code = code
         self.stays = stays
         self.has_failed = False
 
     def tick(self) -> None:
         if self.left > 0:
             self.left -= 1
-            if self.left == 0 or (self.stays and self.has_failed):
+            if self.left == 0:
                 self.has_failed = True
-                if self.stays:
-                    self.left = 1
-                raise OSError(self.number, os.strerror(self.number))
+                self.left = int(self.stays)
+                raise OSError(self.code, os.strerror(self.code))
 
 
 class FullDisk(Disk):

@@ -12,6 +12,7 @@ from guards.delivery.row import Head
 from resources.errors import ConfigurationError
 from resources.ledger.file.store import FileLedger
 from resources.ledger.interface import Verification
+from tests.integration.ledger_file.faulty import Fault, UnsyncedDisk, failing
 from tests.ledgers.builders import EVIDENCE, KIM, PINS, RECEIPT, code, feed, granted, reserved, told
 from tests.ledgers.worlds import tree
 
@@ -101,8 +102,6 @@ def test_rows_that_were_put_back_again_need_no_acceptance(root):
 
 def test_an_acceptance_that_was_cut_short_goes_on_with_the_next_repair(root):
     """Killed between the anchor and the last doubt, the store must not be ready with half of it open."""
-    from tests.integration.ledger_file.faulty import Fault, UnsyncedDisk, failing
-
     with FileLedger.open(root) as ledger:
         for number in range(4):
             reserved(ledger, feed(number))
@@ -185,8 +184,6 @@ def test_another_process_sees_at_once_that_it_was_retired(root):
 
 def test_rows_are_taken_over_whole_after_a_crash_in_the_middle(root):
     """The fence says that it is being filled: what was there so far goes, and the next try begins anew."""
-    from tests.integration.ledger_file.faulty import Fault, UnsyncedDisk, failing
-
     with FileLedger.open(root) as ledger:
         for number in range(3):
             told(ledger.settle(granted(ledger, feed(number)), delivered(RECEIPT)))

@@ -15,6 +15,7 @@ from guards.delivery.reservation import ReservationState as S
 from guards.delivery.slot import Slot
 from resources.errors import ConfigurationError, Unreachable
 from resources.ledger.file.claims import parse_claim
+from resources.ledger.file.disk import Disk
 from resources.ledger.file.fence import FenceReason, FenceState, parse_fence
 from resources.ledger.file.store import FileLedger
 from tests.integration.ledger_file.faulty import Fault, UnsyncedDisk, failing
@@ -276,10 +277,7 @@ def test_a_child_forked_while_the_store_is_being_opened_holds_no_lock(root):
     read, write = os.pipe()
     children: list[int] = []
 
-    def forks() -> str:
-        return ""
-
-    class Forking(UnsyncedDisk):
+    class Forking(Disk):
         def entries(self, path: str = "."):
             if not children:
                 child = os.fork()
@@ -290,8 +288,7 @@ def test_a_child_forked_while_the_store_is_being_opened_holds_no_lock(root):
                 children.append(child)
             return super().entries(path)
 
-    ledger = FileLedger.open(root, disk=failing(Forking, Fault()), mounts=forks)
-    ledger.close()
+    FileLedger.open(root, disk=Forking).close()
     try:
         with FileLedger.open(root) as other:
             reserved(other)

@@ -320,9 +320,10 @@ def test_a_name_among_the_claims_that_is_no_claim_is_refused(tmp_path: Path, nam
 
 
 def test_a_claim_or_fence_too_large_to_be_one_is_refused(tmp_path: Path) -> None:
-    root = every_state(tmp_path).write()
-    (root / "scheduled-deliveries-fence.json").write_bytes(b"x" * 70_000)
-    assert "larger than" in refused(root)
+    for number, name in enumerate(["scheduled-deliveries-fence.json", f"customer-schedule-claims/acme-1/{DAY}/daily.claim"]):
+        root = every_state(tmp_path / str(number)).write()
+        (root / name).write_bytes(b"x" * 70_000)
+        assert f"{name} is larger than" in refused(root)
 
 
 def test_a_claim_with_the_header_and_one_line_is_refused(tmp_path: Path) -> None:
