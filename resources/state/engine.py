@@ -121,6 +121,11 @@ def writing(engine: Engine, what: str, work: Callable[[Connection], Result]) -> 
             result = work(connection)
         except SQLAlchemyError as error:
             _unreachable(error)
+        except (
+            psycopg.Error
+        ) as error:  # of the driver itself: SQLAlchemy has no COPY, and does not know that this one may be broken
+            connection.invalidate(error)
+            raise unreachable(error) from None
         try:
             transaction.commit()
         except SQLAlchemyError as error:

@@ -18,6 +18,7 @@ from psycopg import pq
 from psycopg.errors import error_from_result
 from sqlalchemy import Engine
 
+from resources.errors import OutcomeUnknown, Unreachable
 from resources.state import engine as bounds
 from resources.state.engine import busy, connect_arguments, prepare_session, unreachable
 
@@ -127,6 +128,9 @@ class Sessions:
             session = self._kept() or self._opened()
             try:
                 yield session
+            except (Unreachable, OutcomeUnknown):
+                session.close()  # a pooler that lost what was prepared, or a standby behind it, would fail every call after this one
+                raise
             finally:
                 self._put_back(session)
         finally:
