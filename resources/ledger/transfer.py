@@ -27,13 +27,13 @@ from guards.delivery.refusal import LedgerCode, LedgerRefused
 from guards.delivery.row import GENESIS, MOST_ROW_BYTES, Head
 from guards.text import one_line
 from resources.errors import ConfigurationError
+from resources.ledger.file.line import line_of, split_line
 from resources.ledger.interface import Ledger, StoredRow, Verification
 from resources.ledger.places import require_outside
 
 FORMAT: Final = 1
 _HEADER: Final = canonical_json({"opsguard_ledger_export": FORMAT}) + b"\n"
 _LONGEST_LINE: Final = MOST_ROW_BYTES + 256
-_ROW_LINE: Final = re.compile(rb'\{"digest":"([0-9a-f]{64})","row":(\{.*\})\}\n')
 _STORE: Final = re.compile(r"[a-z]{1,20}( [0-9A-Za-z._:/-]{1,100})?")
 
 
@@ -60,10 +60,10 @@ class Export:
         with _opened(self.path) as file:
             file.readline(_LONGEST_LINE)
             for sequence in range(1, self.said.rows + 1):
-                found = _ROW_LINE.fullmatch(file.readline(_LONGEST_LINE))
-                if found is None:
+                parts = _parts(file.readline(_LONGEST_LINE))
+                if parts is None:
                     raise ConfigurationError(f"{self.path} changed while it was read: nothing was imported")
-                yield StoredRow(sequence, found[1].decode("ascii"), found[2])
+                yield StoredRow(sequence, *parts)
 
 
 def require_target(path: Path, *, force: bool = False) -> None:
@@ -114,7 +114,7 @@ def _write(ledger: Ledger, file: BinaryIO, *, retired: bool) -> Exported:
     file.write(_HEADER)
     head = Head()
     for stored in ledger.rows():
-        file.write(b'{"digest":"%b","row":%b}\n' % (stored.digest.encode("ascii"), stored.row))
+        file.write(line_of(stored.digest, stored.row))
         head = Head(stored.sequence, stored.digest)
     health = ledger.health()
     recovery = "" if retired else one_line(health.recovery, limit=500)
@@ -150,12 +150,12 @@ def _read(path: Path, file: BinaryIO) -> Export | LedgerRefused:
     head, number, last = Head(), 1, b""
     while line := file.readline(_LONGEST_LINE):
         number += 1
-        found = _ROW_LINE.fullmatch(line)
-        if found is None:
+        parts = _parts(line)
+        if parts is None:
             last = line
             break
-        digest = found[1].decode("ascii")
-        if hashlib.sha256(found[2]).hexdigest() != digest:
+        digest, row = parts
+        if hashlib.sha256(row).hexdigest() != digest:
             return _refuse(f"{path}, line {number}: its content is not what its digest is of")
         head = Head(head.sequence + 1, digest)
     said = _parse_manifest(last)
@@ -164,6 +164,11 @@ def _read(path: Path, file: BinaryIO) -> Export | LedgerRefused:
     if (said.rows, said.head) != (head.sequence, head):
         return _refuse(f"{path} holds {head.sequence} rows and ends with {head.digest[:12]}, its last line says otherwise")
     return Export(path, said)
+
+
+def _parts(line: bytes) -> tuple[str, bytes] | None:
+    """Digest and row of a line that ends."""
+    return split_line(line[:-1]) if line.endswith(b"\n") else None
 
 
 def _parse_manifest(line: bytes) -> Exported | None:

@@ -1,4 +1,4 @@
-"""A row as a line of a segment, of a claim, or of an export: `{"digest":"<64 hex>","row":<canonical row>}`, and a newline."""
+"""A row as a line of a segment or of an export: `{"digest":"<64 hex>","row":<canonical row>}`, and a newline."""
 
 import re
 from typing import Final
