@@ -18,8 +18,6 @@ from resources.ledger.file.core import Core
 from resources.ledger.file.index import key_of, slot_of
 from resources.ledger.file.reading import Attempt, Reader, in_doubt
 
-_NOT_FOUND = LedgerRefused(LedgerCode.NOT_FOUND, "the ledger holds no such reservation: `opsguard ledger status` lists them")
-
 Rule = Callable[[Reservation | None], Ruling]
 
 
@@ -45,7 +43,7 @@ class Mover:
     def of_reservation(
         self,
         reservation_id: str,
-        rule: Callable[[Reservation], Ruling],
+        rule: Rule,
         *,
         may_lead_to_a_call: bool = False,
         any_attempt: bool = False,
@@ -53,12 +51,10 @@ class Mover:
         key = self._core.index.slot_key(reservation_id)
         if key is None:
             trouble = self._core.standing.trouble
-            return LedgerRefused(LedgerCode.RECOVERY_REQUIRED, trouble) if trouble else _NOT_FOUND
+            return LedgerRefused(LedgerCode.RECOVERY_REQUIRED, trouble) if trouble else self._carry_out(None, rule(None))
 
         def ruled(current: Reservation | None) -> Ruling:
-            if current is None:
-                return Ruling(refused=_NOT_FOUND)
-            outdated = None if any_attempt else transition.not_latest(current, reservation_id)
+            outdated = None if any_attempt or current is None else transition.not_latest(current, reservation_id)
             return outdated or rule(current)
 
         return self.of_slot(slot_of(key), ruled, may_lead_to_a_call=may_lead_to_a_call)
