@@ -23,8 +23,6 @@ from resources.ledger.file.standing import LOCK
 from resources.ledger.file.tidying import QUARANTINE
 from resources.ledger.file.writing import SyncFailed, sync, sync_directory, write_all
 
-_COPIED_AT_ONCE = 1 << 20
-
 
 def back_up(core: Core, target: Path) -> Head:
     """The fence document comes last: a directory without one is a backup that did not come to its end."""
@@ -79,14 +77,8 @@ def _make(target: Path) -> None:
 def _copy_segment(core: Core, into: Disk, number: int, size: int | None) -> None:
     file = into.create(path_of(number))
     try:
-        offset = 0
-        while True:
-            wanted = _COPIED_AT_ONCE if size is None else min(_COPIED_AT_ONCE, size - offset)
-            data = core.segments.read(number, offset, wanted) if wanted else b""
-            if not data:
-                break
+        for data in core.segments.chunks(number, size):
             write_all(into, file, data)
-            offset += len(data)
         sync(into, file)
     finally:
         into.done(file)

@@ -1,6 +1,5 @@
 """The fence document: whether this store may be used at all. One file, replaced whole, with a checksum."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from guards.canonical import Json, canonical_json
+from guards.canonical import Json, canonical_json, digest
 from guards.delivery.row import Head
 from resources.ledger.file.disk import Disk
 from resources.ledger.file.writing import create_anew, publish_whole, write_all
@@ -85,7 +84,7 @@ class Fence:
 
     @property
     def checksum(self) -> str:
-        return hashlib.sha256(canonical_json(self.as_json())).hexdigest()
+        return digest(self.as_json())
 
     @property
     def bytes(self) -> bytes:

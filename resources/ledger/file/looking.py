@@ -15,7 +15,7 @@ from guards.delivery.slot import Slot
 from resources.ledger.file.core import Core
 from resources.ledger.file.index import Doubt, Place, key_of, slot_of
 from resources.ledger.file.line import split_line
-from resources.ledger.file.reading import Reader, in_doubt
+from resources.ledger.file.reading import Attempt, Reader, in_doubt
 from resources.ledger.file.scan import Scan
 from resources.ledger.file.segments import path_of
 from resources.ledger.file.standing import holds, judge
@@ -44,8 +44,14 @@ class Looker:
             return self._attempts(key_of(slot))
 
     def _attempts(self, key: str, places: Sequence[Place] | None = None) -> tuple[Reservation, ...]:
-        found = [each.reservation for each in self._reader.believed(key, places)]
-        return (*found[:-1], self._reader.with_lease(found[-1])) if found else ()
+        return tuple(each.reservation for each in self._with_lease(key, places))
+
+    def _with_lease(self, key: str, places: Sequence[Place] | None) -> tuple[Attempt, ...]:
+        found = self._reader.believed(key, places)
+        if not found:
+            return ()
+        last = found[-1]
+        return (*found[:-1], Attempt(last.opened, self._reader.with_lease(last.reservation)))
 
     def history(self, customer: str, prefixes: Collection[str]) -> tuple[Reservation, ...]:
         """Of one length each."""
@@ -59,13 +65,8 @@ class Looker:
                     for key in keys
                     if key[len(customer) + 1 :].split("\x00")[0][:length] in wanted
                 ]
-            found = [
-                (each.opened.segment, each.opened.offset, self._reader.with_lease(each.reservation) if last else each.reservation)
-                for key, places in held
-                for attempts in (self._reader.believed(key, places),)
-                for each, last in ((each, each is attempts[-1]) for each in attempts)
-            ]
-        return tuple(reservation for _, _, reservation in sorted(found, key=lambda each: each[:2]))
+            found = [each for key, places in held for each in self._with_lease(key, places)]
+        return tuple(each.reservation for each in sorted(found, key=lambda each: each.opened))
 
     def latest(self, slots: Collection[Slot]) -> dict[Slot, Reservation | LedgerRefused]:
         with self._core.alone():

@@ -80,6 +80,13 @@ class Segments:
         except FileNotFoundError:
             return b""
 
+    def chunks(self, number: int, size: int | None = None) -> Iterator[bytes]:
+        """The first `size` bytes, or all there are."""
+        offset = 0
+        while data := self.read(number, offset, _CHUNK if size is None else min(_CHUNK, size - offset)):
+            yield data
+            offset += len(data)
+
     def lines(self, number: int, offset: int = 0, until: int | None = None) -> Iterator[tuple[int, bytes]]:
         """(offset, line with its newline), from `offset` to `until` or the end. The last has no newline when it was torn.
 

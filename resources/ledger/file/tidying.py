@@ -12,7 +12,6 @@ from resources.ledger.file.segments import NAME, Segments, path_of
 from resources.ledger.file.writing import create_anew, sync, sync_directory, write_all, write_temporary
 
 QUARANTINE = "quarantine"
-_COPIED_AT_ONCE = 1 << 20
 
 
 def cut_torn_end(scan: Scan, *, disk: Disk, segments: Segments, anchor: AnchorFile) -> None:
@@ -44,10 +43,8 @@ def copy_afresh(number: int, *, disk: Disk, segments: Segments) -> None:
     """A segment's content in another file under its name: pages of the old one that failed to be written may be marked clean."""
     file = create_anew(disk, "temp/segment")
     try:
-        offset = 0
-        while data := segments.read(number, offset, _COPIED_AT_ONCE):
+        for data in segments.chunks(number):
             write_all(disk, file, data)
-            offset += len(data)
         sync(disk, file)
     finally:
         disk.done(file)
