@@ -64,21 +64,8 @@ def reserve(
     if (not_before is not None and now < not_before) or (not_after is not None and now >= not_after):
         return _refuse(LedgerCode.OUTSIDE_WINDOW, f"{slot.key} is not due at {now:%Y-%m-%d %H:%M:%S} UTC")
     in_doubt = not_before is not None and doubt_before is not None and not_before < doubt_before
-    opened = Entry(
-        event=Event.OPENED,
-        slot=slot,
-        attempt=1,
-        state=ReservationState.UNKNOWN if in_doubt else ReservationState.PREPARED,
-        fence=0,
-        holder="",
-        pins_digest=pins.digest,
-        pins=pins,
-        key=key,
-        reason=Reason.MIGRATED if in_doubt else None,
-        note=f"it was due before a copy of the ledger was accepted ({doubt_before:%Y-%m-%d %H:%M:%S} UTC)" if in_doubt else "",
-        approval=approval.as_json() if approval else {},
-    )
-    return Ruling((opened,))
+    doubted = f"it was due before a copy of the ledger was accepted ({doubt_before:%Y-%m-%d %H:%M:%S} UTC)" if in_doubt else ""
+    return Ruling((_open(slot, after=None, pins=pins, key=key, approval=approval, doubted=doubted),))
 
 
 def not_latest(current: Reservation, reservation_id: str) -> Ruling | None:
@@ -221,23 +208,9 @@ def replace(
         return _illegal(current, "be replaced")
     if is_used(current, approval.as_json()):
         return _refuse(LedgerCode.APPROVAL, f"this approval has opened an attempt at {current.slot.key} already: approve again")
-    wanted = pins or current.pins
     in_doubt = doubt_before is not None and current.changed_at < doubt_before
-    opened = Entry(
-        event=Event.OPENED,
-        slot=current.slot,
-        attempt=current.attempt + 1,
-        state=ReservationState.UNKNOWN if in_doubt else ReservationState.PREPARED,
-        fence=current.fence + 1,
-        holder="",
-        pins_digest=wanted.digest,
-        pins=wanted,
-        key=key,
-        reason=Reason.MIGRATED if in_doubt else None,
-        note=f"it had failed before a copy of the ledger was accepted ({doubt_before:%Y-%m-%d %H:%M:%S} UTC)" if in_doubt else "",
-        approval=approval.as_json(),
-    )
-    return Ruling((opened,))
+    doubted = f"it had failed before a copy of the ledger was accepted ({doubt_before:%Y-%m-%d %H:%M:%S} UTC)" if in_doubt else ""
+    return Ruling((_open(current.slot, after=current, pins=pins or current.pins, key=key, approval=approval, doubted=doubted),))
 
 
 def audit(current: Reservation | None) -> Ruling:
@@ -324,6 +297,24 @@ def _late(current: Reservation, said: Mapping[str, Json], code: LedgerCode, mess
         evidence=said,
     )
     return Ruling(() if dict(said) in [dict(each) for each in current.late] else (kept,), LedgerRefused(code, message))
+
+
+def _open(slot: Slot, *, after: Reservation | None, pins: Pins, key: str, approval: Approval | None, doubted: str) -> Entry:
+    """The attempt that follows `after` (None: the first). `doubted`: "" or why an attempt that is not known may have sent it."""
+    return Entry(
+        event=Event.OPENED,
+        slot=slot,
+        attempt=after.attempt + 1 if after else 1,
+        state=ReservationState.UNKNOWN if doubted else ReservationState.PREPARED,
+        fence=after.fence + 1 if after else 0,
+        holder="",
+        pins_digest=pins.digest,
+        pins=pins,
+        key=key,
+        reason=Reason.MIGRATED if doubted else None,
+        note=doubted,
+        approval=approval.as_json() if approval else {},
+    )
 
 
 def _move(
