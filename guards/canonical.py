@@ -23,7 +23,12 @@ _SCALARS: Final = frozenset({str, int, bool, type(None)})
 
 def canonical_json(value: Json) -> bytes:
     """UTF-8 (in fact ASCII) bytes; equal for equal values, whatever the order the mapping was built in."""
-    return _encode(value if is_plain(value) else _closed(value)).encode("ascii")
+    return plain_json(value if is_plain(value) else _closed(value))
+
+
+def plain_json(value: Any) -> bytes:
+    """The same of what `is_plain`, without looking: JSON that was just parsed is."""
+    return _encode(value).encode("ascii")
 
 
 def digest(value: Json) -> str:

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from operator import itemgetter
 from typing import Any, Final, NoReturn
 
-from guards.canonical import Json, canonical_json
+from guards.canonical import Json, canonical_json, plain_json
 from guards.delivery.entry import Entry, Event
 from guards.delivery.nesting import MOST_NESTED, is_too_deep
 from guards.delivery.outcome import Reason
@@ -109,7 +109,7 @@ def parse_row(stored: bytes) -> Row:
         raise NotARow(f"not a row: it takes {len(stored)} bytes")
     try:
         fields = _decode(stored.decode("ascii"))
-        if _encode(fields).encode("ascii") != stored:
+        if plain_json(fields) != stored:
             raise NotARow("not a row: its bytes are not the canonical ones")
         if stored.count(b"{") + stored.count(b"[") > MOST_NESTED:  # of 1 KB rows this is never so: a microsecond
             _refuse_depth(fields)
@@ -135,7 +135,6 @@ def _refuse_depth(fields: Mapping[str, Any]) -> None:
 
 
 _decode: Final = json.JSONDecoder(parse_float=_refuse, parse_constant=_refuse).decode
-_encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, check_circular=False).encode
 _KEYS: Final = frozenset(
     {
         "version",
