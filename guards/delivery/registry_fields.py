@@ -13,7 +13,6 @@ from guards.delivery.registry import LONGEST_CATCH_UP, TEMPLATE_ID, CatchUp, Pro
 from guards.text import one_line
 
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-CUSTOMER_KEY: Final = re.compile(r"[a-z0-9][a-z0-9_-]{2,63}")
 LONGEST_DISPLAY_NAME: Final = 120
 _TIME: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 _DURATION: Final = re.compile(

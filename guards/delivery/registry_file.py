@@ -26,8 +26,8 @@ from typing import Final, TypeAlias, TypeVar
 
 from guards.delivery.marked_yaml import Node, Problem, Problems, TooManyProblems, read_yaml
 from guards.delivery.registry import CatchUp, Customer, Overflow, Registry, Rule, SlotIdentity, UntilWindowEnd
-from guards.delivery.registry_fields import CUSTOMER_KEY, WEEKDAYS, Fields
-from guards.delivery.slot import Kind
+from guards.delivery.registry_fields import WEEKDAYS, Fields
+from guards.delivery.slot import CUSTOMER_KEY, CUSTOMER_KEY_WORDS, Kind
 
 T = TypeVar("T")
 RegistryProblem: TypeAlias = Problem
@@ -139,8 +139,7 @@ class _Document:
         return Customer(key=key, display_name=name, enabled=enabled, zone=zone, route=route, rules=kept)
 
     def _key(self, node: Node, what: str, lines: dict[str, int]) -> str | None:
-        words = "3 to 64 of a-z, 0-9, dash and underscore, beginning with a letter or digit"
-        key = self.fields.text(node, f"{what}: key", CUSTOMER_KEY, words)
+        key = self.fields.text(node, f"{what}: key", CUSTOMER_KEY, CUSTOMER_KEY_WORDS)
         if key in lines:
             self.fields.problems.at(node, f"{what}: two customers have the key {key}; the first is in line {lines[key]}")
         elif key is not None:

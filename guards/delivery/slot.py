@@ -11,14 +11,15 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-_CUSTOMER: Final = re.compile(r"[a-z0-9][a-z0-9_-]{2,63}")
+CUSTOMER_KEY: Final = re.compile(r"[a-z0-9][a-z0-9_-]{2,63}")
+CUSTOMER_KEY_WORDS: Final = "3 to 64 of a-z, 0-9, dash and underscore, beginning with a letter or digit"
 _PERIOD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 RESERVATION_DIGITS: Final = 32
 
 
 def is_customer_key(text: str) -> bool:
     """The grammar of customer keys, in registries and everywhere else."""
-    return _CUSTOMER.fullmatch(text) is not None
+    return CUSTOMER_KEY.fullmatch(text) is not None
 
 
 class NotASlot(ValueError):
@@ -55,7 +56,7 @@ class Slot:
 
     def __post_init__(self) -> None:
         if not is_customer_key(self.customer):
-            raise NotASlot("a customer key is 3 to 64 of a-z, 0-9, dash and underscore, and begins with a letter or digit")
+            raise NotASlot(f"a customer key is {CUSTOMER_KEY_WORDS}")
         if not _PERIOD.fullmatch(self.period):
             raise NotASlot("a period is 1 to 128 of letters, digits, dash and underscore, and begins with a letter or digit")
         if self.kind not in _KINDS:
