@@ -13,7 +13,7 @@ BEATS_PER_LEASE: Final = 4
 class Pulse:
     """Call it whenever something moved, however often: it asks for a heartbeat when one is due. Threads may share it."""
 
-    def __init__(self, beat: Callable[[], None], *, lease_seconds: float) -> None:
+    def __init__(self, beat: Callable[[], object], *, lease_seconds: float) -> None:
         self._beat = beat
         self.every = min(HEARTBEAT_SECONDS, lease_seconds / BEATS_PER_LEASE)
         self._due = time.monotonic() + self.every

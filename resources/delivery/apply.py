@@ -1,14 +1,13 @@
 """One approved plan and the run that sends it: exactly its targets, and nothing that became due since."""
 
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Final
 
 from guards.canonical import Json
 from guards.decision import Decision
 from guards.delivery.lapse import Lapse, lapse
-from guards.delivery.planning import DeliveryTarget
+from guards.delivery.planning import GUARD, DeliveryTarget
 from guards.delivery.policy import DeliveryPolicy
 from guards.delivery.registry import Provider
 from guards.delivery.slot import Slot
@@ -25,6 +24,7 @@ from resources.delivery.send import Sending, lapsed, send
 from resources.delivery.sent import Outcome, Sent, sent_of
 from resources.delivery.standing import CHANNEL, not_covered
 from resources.delivery.steps import Watcher, nobody
+from resources.lease import leased, pulse_of
 from resources.ledger.interface import Ledger
 from resources.progress import Progress, silent
 from resources.providers.chosen import open_providers
@@ -84,7 +84,8 @@ class DeliveryApply:
         """
         if refused := self.precheck():
             return refused
-        with self._leased() as lease:
+        scope = plan_scope_key(GUARD, self.route.name)
+        with leased(self.state, scope, holder=self._run_id, seconds=self._lease_seconds) as lease:
             if isinstance(lease, Refused):
                 return lease
             recover(self.route, self.state, ledger, self._providers, moved=self._pulse_of(lease))
@@ -160,24 +161,10 @@ class DeliveryApply:
     def _current(self, scope: dict[str, Json]) -> Plan[DeliveryWorld]:
         """The plan as today's settings would frame it: the watch's policy, with the overrides that its report was given."""
         policy = {**self.route.policy.as_json(), **self.stored.overrides}
-        return Plan(guard="delivery", watch=self.route.name, scope=scope, policy=policy, targets=self.plan.targets)
+        return Plan(guard=GUARD, watch=self.route.name, scope=scope, policy=policy, targets=self.plan.targets)
 
     def _pulse_of(self, lease: Lease) -> Pulse:
-        return Pulse(lambda: self._beat(lease), lease_seconds=self._lease_seconds)
-
-    def _beat(self, lease: Lease) -> None:
-        self.state.heartbeat(lease)
-
-    @contextmanager
-    def _leased(self) -> Iterator[Lease | Refused]:
-        lease = self.state.acquire_lease(
-            plan_scope_key("delivery", self.route.name), holder=self._run_id, ttl_seconds=self._lease_seconds
-        )
-        try:
-            yield lease
-        finally:
-            if isinstance(lease, Lease):
-                self.state.release(lease)
+        return pulse_of(self.state, lease, seconds=self._lease_seconds)
 
 
 class Trouble:

@@ -17,10 +17,11 @@ from guards.refusal import RefusalCode, Refused
 from guards.requirement import Target
 from guards.spool.case import incompleteness
 from guards.spool.listing import Listing
-from guards.spool.planning import SpoolTarget
+from guards.spool.planning import GUARD, SpoolTarget
 from guards.spool.policy import SpoolPolicy
 from guards.spool.ruling import SpoolAction
 from guards.spool.world import SpoolWorld
+from resources.lease import leased, pulse_of
 from resources.progress import Progress, silent
 from resources.pulse import Pulse
 from resources.spool.archive import archive_proven, due_for_archive
@@ -131,7 +132,8 @@ class SpoolApply:
     ) -> Done | Refused:
         if refused := self.precheck():
             return refused
-        with self._leased() as lease:
+        place = plan_scope_key(GUARD, self.route.name)
+        with leased(self.state, place, holder=self._run_id, seconds=self._lease_seconds) as lease:
             if isinstance(lease, Refused):
                 return lease
             names = [target.subject for target in self.plan.targets] if remaining is None else []
@@ -162,18 +164,7 @@ class SpoolApply:
     def _current(self, scope: dict[str, Json]) -> Plan[SpoolWorld]:
         """The plan as today's settings would frame it: the watch's policy, with the overrides that its report was given."""
         policy = {**self.route.policy.as_json(), **self.stored.overrides}
-        return Plan(guard="spool", watch=self.route.name, scope=scope, policy=policy, targets=self.plan.targets)
-
-    @contextmanager
-    def _leased(self) -> Iterator[Lease | Refused]:
-        lease = self.state.acquire_lease(
-            plan_scope_key("spool", self.route.name), holder=self._run_id, ttl_seconds=self._lease_seconds
-        )
-        try:
-            yield lease
-        finally:
-            if isinstance(lease, Lease):
-                self.state.release(lease)
+        return Plan(guard=GUARD, watch=self.route.name, scope=scope, policy=policy, targets=self.plan.targets)
 
     @contextmanager
     def _writing(self, authorization: Authorization, lease: Lease) -> Iterator[Writing]:
@@ -218,10 +209,7 @@ class SpoolApply:
         return tuple(sorted(sent, key=lambda one: order[one.name]))
 
     def _pulse_of(self, lease: Lease) -> Pulse:
-        return Pulse(lambda: self._beat(lease), lease_seconds=self._lease_seconds)
-
-    def _beat(self, lease: Lease) -> None:
-        self.state.heartbeat(lease)
+        return pulse_of(self.state, lease, seconds=self._lease_seconds)
 
     def _keep_baseline(self, authorization: Authorization, partner: Listing) -> None:
         rows: list[Json] = [[entry.name, entry.type.value, entry.size_bytes] for entry in partner]

@@ -1,7 +1,7 @@
 """A sweep that a person asked for: the one flow in small. Observe, plan, decision, observe again, remove, receipts."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -15,6 +15,7 @@ from guards.refusal import Refused
 from guards.spool.sweeping import GUARD, SweepTarget, Temps, sweep_plan
 from resources.errors import Rejected
 from resources.file_servers.interface import Reader
+from resources.lease import leased
 from resources.spool.route import SpoolRoute
 from resources.spool.sides import sides_of
 from resources.spool.sweep import StaleName, find_stale
@@ -52,7 +53,7 @@ class SpoolSweep:
 
     def remove(self, stale: Sequence[StaleName]) -> Swept | Refused:
         """Exactly these, when they are still as they were shown. Raises `Unreachable` before, `OutcomeUnknown` after a removal."""
-        with self._leased(plan_scope_key("spool", self._route.name)) as exclusive:
+        with self._leased("spool") as exclusive:
             if isinstance(exclusive, Refused):
                 return exclusive
             with self._server.reader() as partner:
@@ -69,7 +70,7 @@ class SpoolSweep:
             )
             if isinstance(decision, Refused):
                 return decision
-            with self._leased(plan_scope_key(GUARD, self._route.name)) as lease:
+            with self._leased(GUARD) as lease:
                 return lease if isinstance(lease, Refused) else self._authorized(plan, lease, exclusive)
 
     def _plan(self, stale: Sequence[StaleName], partner: Reader) -> Plan[Temps]:
@@ -139,11 +140,6 @@ class SpoolSweep:
             ),
         )
 
-    @contextmanager
-    def _leased(self, scope: str) -> Iterator[Lease | Refused]:
-        lease = self._state.acquire_lease(scope, holder=self._run_id, ttl_seconds=self._lease_seconds)
-        try:
-            yield lease
-        finally:
-            if isinstance(lease, Lease):
-                self._state.release(lease)
+    def _leased(self, guard: str) -> AbstractContextManager[Lease | Refused]:
+        scope = plan_scope_key(guard, self._route.name)
+        return leased(self._state, scope, holder=self._run_id, seconds=self._lease_seconds)
