@@ -1,22 +1,20 @@
-"""The open store: lock, look, append. What every call goes through, whatever it is for.
+"""The open store: look, append. What every call goes through, whatever it is for; the lock around it is `access`.
 
 Under the lock an unchanged signature of the active segment (device, inode, size, mtime, ctime) means that nothing has happened since this
 object looked last; the signature that the last writer anchored means that only the rows after those known are new; anything else is read
 again from the first row.
 """
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
 
 from guards.delivery.entry import Event
 from guards.delivery.row import Head, Row
 from guards.text import one_line
-from resources.errors import OutcomeUnknown, Unreachable
 from resources.ledger.file import fence as fences
+from resources.ledger.file.access import CLOSED, Access
 from resources.ledger.file.anchor import NAME as ANCHOR
 from resources.ledger.file.anchor import Anchor, AnchorFile, Signature, both_slots
 from resources.ledger.file.claims import Claims
@@ -27,16 +25,13 @@ from resources.ledger.file.leases import Leases, MainLock
 from resources.ledger.file.line import line_of
 from resources.ledger.file.scan import Scan
 from resources.ledger.file.segments import Segments, signature_of
-from resources.ledger.file.standing import LOCK, Standing, fence_trouble, judge
+from resources.ledger.file.standing import Standing, fence_trouble, judge
 from resources.ledger.file.tidying import claim_again, copy_afresh, cut_torn_end
-from resources.ledger.file.writing import SyncFailed, publish_whole, refused_by_disk, sync, write_all
-
-_CLOSED: Final = "this ledger was closed: open it again"
-_FORKED: Final = "this ledger was opened by the parent process: open it again in this one"
+from resources.ledger.file.writing import SyncFailed, publish_whole, sync, write_all
 
 
-class Core:
-    """Not for use by two threads at once without its lock: `with core.locked():` is the lock, within the process and between processes."""
+class Core(Access):
+    """What this process knows of the store: rows, fence, anchor, and whether it may send."""
 
     def __init__(
         self,
@@ -49,20 +44,13 @@ class Core:
         seal_rows: int,
         seal_bytes: int,
     ) -> None:
-        self.disk = disk
-        self.leases = leases
-        self.anchor = anchor
-        self.segments = Segments(disk)
+        super().__init__(disk, lock, leases, anchor, Segments(disk))
         self.claims = Claims(disk)
         self.scan = Scan(self.segments, self.claims)
         self.standing = Standing()
         self.fence: Fence | None = None
-        self._lock = lock
         self._clock = clock
         self._seal = (seal_rows, seal_bytes)
-        self._mutex = threading.RLock()
-        self._is_locked = False
-        self._closed = ""
         self._fence_seen: Signature | None = None
         self._seen: Signature | None = None
         self._accepted = 0
@@ -82,102 +70,9 @@ class Core:
     def now(self) -> datetime:
         return self._clock().astimezone(UTC)
 
-    # The lock
-
-    @contextmanager
-    def locked(self, *, looking: bool = True) -> Iterator[None]:
-        """The store as it is now, and nobody else changes it. Errors of the disk become the ledger's own."""
-        with self._mutex:
-            if self._closed:
-                raise Unreachable(self._closed)
-            if self._is_locked:
-                yield
-                return
-            self._acquire()
-            try:
-                if looking:
-                    self._look()
-                yield
-            except SyncFailed as failed:
-                self.give_up(failed)
-                raise OutcomeUnknown(
-                    f"the disk below the ledger did not say that it has what was written ({failed}): the ledger is closed. Open it again, "
-                    "which verifies everything, and look before anything is sent"
-                ) from failed
-            except OSError as error:
-                raise refused_by_disk(error, "what was asked for") from error
-            finally:
-                self._is_locked = False
-                if not self._closed:
-                    self._lock.release()
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """No other thread uses this object; other processes go on."""
-        with self._mutex:
-            if self._closed:
-                raise Unreachable(self._closed)
-            try:
-                yield
-            except OSError as error:
-                raise refused_by_disk(error, "what was asked for") from error
-
-    def _acquire(self) -> None:
-        try:
-            self._lock.acquire()
-            mine, named = self.disk.status(self._lock.file), self.disk.status_of(LOCK)
-            here, at_path = self.disk.status_of(), self.disk.status_of_root()
-        except OSError as error:
-            raise Unreachable(
-                f"the ledger could not be locked ({error.strerror or error!r}): look at its directory, then try again"
-            ) from error
-        if (mine.st_dev, mine.st_ino) != (named.st_dev, named.st_ino):
-            self.close(
-                "the ledger's lock file was replaced while it was open, so the lock proves nothing: close every user of it, then open it again"
-            )
-            raise Unreachable(self._closed)
-        if (here.st_dev, here.st_ino) != (at_path.st_dev, at_path.st_ino):
-            self.close(
-                "another directory stands where the ledger's was when it was opened: was it moved, or something mounted over it? Open it again"
-            )
-            raise Unreachable(self._closed)
-        self._is_locked = True
-
-    def forget(self) -> None:
-        """In a forked child: the parent's locks are on descriptions that the child shares, so nothing is unlocked, only closed."""
-        self._mutex = threading.RLock()
-        self.close(_FORKED)
-
-    def close(self, why: str = _CLOSED) -> None:
-        with self._mutex:
-            if self._closed:
-                return
-            self._closed = why
-            for part in (self.leases, self.anchor, self.segments, self._lock, self.disk):
-                with suppress(OSError):
-                    part.close()
-
-    def give_up(self, failed: SyncFailed) -> None:
-        """A sync failed: what was written may be there, or only seem to be. Nothing is believed until everything was read again."""
-        if self.fence is not None and self.fence.state is FenceState.READY:  # any other state keeps its own reason
-            note = one_line(str(failed), limit=200)
-            doubtful = replace(
-                self.fence,
-                state=FenceState.RECOVERY_REQUIRED,
-                reason=FenceReason.SYNC_FAILED,
-                note=note,
-                generation=self._generation + 1,
-            )
-            try:
-                write_fence(self.disk, doubtful)
-            except (OSError, SyncFailed):
-                with suppress(OSError):
-                    write_fence_unsynced(self.disk, doubtful)
-        self.close(f"{_CLOSED} (the disk did not take what was written)")
-
     # Looking
 
-    def _look(self) -> None:
+    def look(self) -> None:
         seen = self._fence_signature()
         if seen is None or seen != self._fence_seen:
             self.fence, self._fence_seen = read_fence(self.disk), seen
@@ -384,6 +279,24 @@ class Core:
         self.anchor.close()
         self.anchor = AnchorFile(self.disk, self.disk.open_fixed(ANCHOR))
         self.anchor.read()
+
+    def give_up(self, failed: SyncFailed) -> None:
+        """A sync failed: what was written may be there, or only seem to be. Nothing is believed until everything was read again."""
+        if self.fence is not None and self.fence.state is FenceState.READY:  # any other state keeps its own reason
+            note = one_line(str(failed), limit=200)
+            doubtful = replace(
+                self.fence,
+                state=FenceState.RECOVERY_REQUIRED,
+                reason=FenceReason.SYNC_FAILED,
+                note=note,
+                generation=self._generation + 1,
+            )
+            try:
+                write_fence(self.disk, doubtful)
+            except (OSError, SyncFailed):
+                with suppress(OSError):
+                    write_fence_unsynced(self.disk, doubtful)
+        self.close(f"{CLOSED} (the disk did not take what was written)")
 
     # Writing
 
