@@ -1,7 +1,9 @@
 """Findings: one observed entry, its verdict, and a sentence that says why."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol
 
 from guards.canonical import Json
@@ -26,6 +28,28 @@ class Verdict(Protocol):
     @property
     def needs_person(self) -> bool:
         """No plan will ever repair this; somebody has to look."""
+        ...
+
+
+class Answering(StrEnum):
+    """A closed set of verdicts that answers a `Verdict`'s questions in one `match`."""
+
+    @property
+    def is_gap(self) -> bool:
+        return self._answers[0]
+
+    @property
+    def is_repairable(self) -> bool:
+        return self._answers[1]
+
+    @property
+    def needs_person(self) -> bool:
+        return self._answers[2]
+
+    @property
+    @abstractmethod
+    def _answers(self) -> tuple[bool, bool, bool]:
+        """`is_gap`, `is_repairable`, `needs_person`."""
         ...
 
 

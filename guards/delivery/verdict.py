@@ -1,10 +1,11 @@
 """The closed set of verdicts on a slot."""
 
-from enum import StrEnum
 from typing import assert_never
 
+from guards.finding import Answering
 
-class DeliveryVerdict(StrEnum):
+
+class DeliveryVerdict(Answering):
     DUE = "due"
     NOT_YET = "not_yet"
     SENT = "sent"
@@ -25,20 +26,8 @@ class DeliveryVerdict(StrEnum):
     """Reserved for something else than what is owed now: the registry, the body or the route changed under it."""
 
     @property
-    def is_gap(self) -> bool:
-        """The customer is owed this message and is not proven to have it (or nobody can tell)."""
-        return self._answers[0]
-
-    @property
-    def is_repairable(self) -> bool:
-        return self._answers[1]
-
-    @property
-    def needs_person(self) -> bool:
-        return self._answers[2]
-
-    @property
     def _answers(self) -> tuple[bool, bool, bool]:
+        """A gap: the customer is owed this message and is not proven to have it (or nobody can tell)."""
         match self:
             case DeliveryVerdict.DUE:
                 return (True, True, False)

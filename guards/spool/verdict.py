@@ -1,10 +1,11 @@
 """The closed set of verdicts, in the order they are tried: the first that fits wins."""
 
-from enum import StrEnum
 from typing import assert_never
 
+from guards.finding import Answering
 
-class SpoolVerdict(StrEnum):
+
+class SpoolVerdict(Answering):
     WRITER_MARKER = "writer_marker"
     NAME_UNSAFE = "name_unsafe"
     TYPE_UNEXPECTED = "type_unexpected"
@@ -33,21 +34,9 @@ class SpoolVerdict(StrEnum):
     LISTING_INCOMPLETE = "listing_incomplete"
 
     @property
-    def is_gap(self) -> bool:
-        """The partner is owed this feed and is not proven to have it (or nobody can tell)."""
-        return self._answers[0]
-
-    @property
-    def is_repairable(self) -> bool:
-        """A target may stand for it in a plan: sending, resolving by observation, or archiving alone."""
-        return self._answers[1]
-
-    @property
-    def needs_person(self) -> bool:
-        return self._answers[2]
-
-    @property
     def _answers(self) -> tuple[bool, bool, bool]:
+        """A gap: the partner is owed this feed and is not proven to have it (or nobody can tell). Repairable: a target may stand
+        for it in a plan, which is sending, resolving by observation, or archiving alone."""
         match self:
             case (
                 SpoolVerdict.WRITER_MARKER
