@@ -39,6 +39,7 @@ from guards.canonical import Json, canonical_json
 from resources.errors import ConfigurationError
 from resources.state import clock
 from resources.state.columns import CanonicalJson, ExactText
+from resources.state.engine import ONE_SNAPSHOT
 from resources.state.migrate import REVISION
 from resources.state.tables import ledger_head, metadata
 
@@ -63,7 +64,7 @@ def backup(connection: Connection, path: Path) -> Backup:
     """Whole or not at all, readable by the owner only; a file that exists is not replaced."""
     if path.exists():
         raise ConfigurationError(f"{path} exists: name a new file")
-    connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+    connection.execute(ONE_SNAPSHOT)
     partial = path.with_name(f"{path.name}.part")
     try:
         partial.unlink(missing_ok=True)

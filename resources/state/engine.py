@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeVar
 
 import psycopg
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -32,6 +32,9 @@ _SESSION: Final = {
     "synchronous_commit": "on",  # a server configured for speed must not acknowledge what it may lose
     "search_path": "pg_catalog",  # every table is named with its schema; nothing of a user's shadows a function
 }
+
+ONE_SNAPSHOT: Final = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+"""First in a transaction whose questions have to see one state."""
 
 Result = TypeVar("Result")
 

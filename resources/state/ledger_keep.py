@@ -15,7 +15,7 @@ from resources.ledger.interface import Repair, Repairs, StoredRow, Verification
 from resources.state import ledger_accept
 from resources.state import ledger_sql as sql
 from resources.state.columns import escape
-from resources.state.engine import unreachable
+from resources.state.engine import ONE_SNAPSHOT, unreachable
 from resources.state.ledger_rows import projected
 from resources.state.ledger_verify import PAGE, anchor, replayed, store_and_server, verification
 from resources.state.tables import ledger_head
@@ -31,7 +31,7 @@ def rows(engine: Engine) -> Iterator[StoredRow]:
     """`Unreachable` when the connection breaks: what was told until then is a part."""
     try:
         with engine.connect() as connection:
-            connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+            connection.execute(ONE_SNAPSHOT)
             connection.execute(text(sql.READ_SLOWLY))
             for row in connection.execute(text(sql.ROWS), execution_options={"yield_per": PAGE}):
                 yield StoredRow(row.sequence, row.digest, row.row.encode())

@@ -21,7 +21,6 @@ from resources.state.ledger_steps import Call, Place, Step, steps_of
 FRESH_SECONDS: Final = 5.0
 """The database's clock is counted on by our own for so long; the statement refuses a time that is a tenth of a second off."""
 MOST_ATTEMPTS: Final = 4
-_decode: Final = json.JSONDecoder().decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Remembered:
     holder: str
 
     def as_reservation(self) -> Reservation:
-        return Held(self.slot, self.attempt, self.state, _decode(self.body), self.since).as_reservation()
+        return Held(self.slot, self.attempt, self.state, json.loads(self.body), self.since).as_reservation()
 
 
 @dataclass(frozen=True, slots=True)

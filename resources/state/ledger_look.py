@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Collection
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Row, Text, cast, func, literal, select, text, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, Text, cast, func, literal, select, tuple_
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from guards.delivery.entry import Reservation
@@ -14,6 +14,7 @@ from guards.delivery.reservation import ReservationState
 from guards.delivery.row import GENESIS, Head
 from guards.delivery.slot import NotASlot, Slot
 from resources.ledger.interface import MOST_PER_PAGE, Health, Snapshot
+from resources.state.engine import ONE_SNAPSHOT
 from resources.state.errors import Altered
 from resources.state.ledger_rows import ALTERED, believe, held_in, is_live, latest_attempts, lease_ends_at
 from resources.state.ledger_steps import ELSEWHERE
@@ -22,7 +23,6 @@ from resources.state.tables import ledger_head, ledger_reservations, ledger_rows
 
 SLOTS_PER_QUESTION: Final = 5_000
 _PLACE: Final = (ledger_slots.c.customer, ledger_slots.c.period, ledger_slots.c.kind)
-_ONE_SNAPSHOT: Final = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
 
 def get(connection: Connection, reservation_id: str) -> Reservation | None:
@@ -86,7 +86,7 @@ def _latest(connection: Connection, where: ColumnElement[bool]) -> dict[Slot, Re
 
 def snapshot(connection: Connection, *, customer: str | None, after: Slot | None, limit: int) -> Snapshot:
     size = max(1, min(limit, MOST_PER_PAGE))
-    connection.execute(_ONE_SNAPSHOT)
+    connection.execute(ONE_SNAPSHOT)
     statement = latest_attempts().order_by(*_PLACE).limit(size + 1)
     if customer is not None:
         statement = statement.where(ledger_slots.c.customer == customer)
@@ -126,7 +126,7 @@ def counts(connection: Connection) -> dict[str, int]:
 
 
 def health(connection: Connection) -> Health:
-    connection.execute(_ONE_SNAPSHOT)
+    connection.execute(ONE_SNAPSHOT)
     server = store_and_server(connection)
     sending = (
         select(

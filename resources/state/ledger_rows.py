@@ -93,13 +93,10 @@ def believe(
     try:
         reservation = held.as_reservation(ends_at=ends_at, is_live=is_live)
         spelt = row.encode("ascii")
-        agrees = (fence, holder) == (reservation.fence, reservation.holder) and _is_left_by(reservation, _decode(row))
+        agrees = (fence, holder) == (reservation.fence, reservation.holder) and _is_left_by(reservation, json.loads(row))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return ALTERED
     return reservation if agrees and hashlib.sha256(spelt).hexdigest() == digest else ALTERED
-
-
-_decode: Final = json.JSONDecoder().decode
 
 
 def _is_left_by(reservation: Reservation, row: Mapping[str, Any]) -> bool:
@@ -150,13 +147,6 @@ def latest_attempts() -> Select[Any]:
             ledger_rows, ledger_rows.c.sequence == ledger_reservations.c.row_sequence
         )
     )
-
-
-def of_slot(slot: Slot) -> ColumnElement[bool]:
-    here: ColumnElement[bool] = (
-        (ledger_slots.c.customer == slot.customer) & (ledger_slots.c.period == slot.period) & (ledger_slots.c.kind == slot.kind)
-    )
-    return here
 
 
 def held_in(stored: Row[Any]) -> Held:

@@ -2,7 +2,7 @@
 
 import json
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from guards.delivery.entry import Reservation
 from guards.delivery.refusal import LedgerRefused
@@ -42,9 +42,6 @@ class Seen(NamedTuple):
     is_more: bool
 
 
-_decode: Final = json.JSONDecoder().decode
-
-
 def current_attempt(seen: Seen, *, slot: Slot | None, reservation: str | None) -> Reservation | LedgerRefused | None:
     """The latest attempt at the slot, None when it is free."""
     if seen.claimed is None:
@@ -56,7 +53,7 @@ def current_attempt(seen: Seen, *, slot: Slot | None, reservation: str | None) -
         return ALTERED
     try:
         place = Slot(str(seen.asked_customer), str(seen.asked_period), str(seen.asked_kind))
-        body = _decode(seen.body)
+        body = json.loads(seen.body)
     except ValueError:
         return ALTERED
     # Asked by a reservation's number, the slot is what its answer says: altered by hand, that could be another's.

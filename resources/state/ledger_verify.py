@@ -18,6 +18,7 @@ from guards.delivery.slot import NotASlot, Slot
 from resources.ledger.interface import Verification
 from resources.state import ledger_sql as sql
 from resources.state.columns import escape
+from resources.state.engine import ONE_SNAPSHOT
 from resources.state.errors import Altered
 from resources.state.ledger_rows import projected
 from resources.state.tables import ledger_head
@@ -27,7 +28,7 @@ NO_HEAD: Final = "the ledger's head is gone: `opsguard ledger verify`, and look 
 
 
 def verify(connection: Connection) -> Verification:
-    connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+    connection.execute(ONE_SNAPSHOT)
     return verification(replayed(connection))
 
 
