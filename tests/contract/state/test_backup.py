@@ -1,5 +1,6 @@
 """Backup and restore: every row comes back byte for byte, into an empty store, all or nothing."""
 
+import hashlib
 import json
 import stat
 from datetime import timedelta
@@ -14,6 +15,7 @@ from guards.delivery.slot import Grant, Slot
 from guards.gate import Lease
 from resources.errors import ConfigurationError
 from resources.state import StateStore
+from resources.state.migrate import REVISION
 from tests.contract.state.worlds import SCOPE, decide, plan, report
 
 
@@ -134,6 +136,18 @@ def test_a_file_that_is_not_what_was_written_restores_nothing(file, empty, how, 
     before = everything(empty, tmp_path)
     file.write_text("".join(f"{line}\n" for line in spoiled(file.read_text().splitlines(), how)))
     with pytest.raises(ConfigurationError, match="nothing was restored"):
+        empty.restore(file)
+    assert everything(empty, tmp_path) == before
+
+
+def test_a_backup_of_the_first_revision_names_who_can_restore_it(file, empty, tmp_path):
+    """Its answers lack the approvals used and its tables lack columns: taken as they are, no slot of the ledger would be believed."""
+    before = everything(empty, tmp_path)
+    header, *rows, end = file.read_text().splitlines()
+    content = "".join(f"{line}\n" for line in [header.replace(f'"{REVISION}"', '"0001"'), *rows])
+    signed = {**json.loads(end), "sha256": hashlib.sha256(content.encode()).hexdigest()}
+    file.write_text(f"{content}{json.dumps(signed)}\n")
+    with pytest.raises(ConfigurationError, match=r"revision 0001.* restore with the OpsGuard that made it, then upgrade"):
         empty.restore(file)
     assert everything(empty, tmp_path) == before
 

@@ -13,7 +13,7 @@ from guards.delivery.replay import FaultKind
 from guards.delivery.reservation import ReservationState as S
 from guards.delivery.row import MOST_ROW_BYTES, Head
 from guards.delivery.slot import Grant, Slot
-from resources.state import LeaseLost
+from resources.state import LeaseLost, StateStore
 from tests.contract.state.test_plans import HOSTILE_NAMES
 from tests.contract.state.worlds import SCOPE, approved_and_leased, by_hand, leased
 
@@ -283,10 +283,11 @@ def test_another_server_asks_for_a_person_first(ledger, database_url):
 def test_another_database_of_the_same_server_asks_for_a_person_first(ledger, database_url, other_database_url):
     """A backup restored beside the database that it was made of."""
     reserved(ledger)
-    with psycopg.connect(database_url) as one, psycopg.connect(other_database_url) as other:
+    with psycopg.connect(database_url) as one:
         server = one.execute("SELECT server FROM opsguard.ledger_head").fetchone()[0]
-        oid = other.execute("SELECT oid FROM pg_database WHERE datname = current_database()").fetchone()[0]
-    assert server.rpartition("/")[2] != str(oid)
+    with StateStore.open(other_database_url) as other:
+        by_hand(other_database_url, f"UPDATE opsguard.ledger_head SET server = '{server}'")
+        assert code(other.ledger.reserve(FEED, PINS, key="run-1")) is LedgerCode.RECOVERY_REQUIRED
 
 
 def test_a_faulty_chain_is_not_accepted_on_another_server(ledger, database_url):
