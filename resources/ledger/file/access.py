@@ -83,6 +83,8 @@ class Access(ABC):
             mine, named = self.disk.status(self._lock.file), self.disk.status_of(LOCK)
             here, at_path = self.disk.status_of(), self.disk.status_of_root()
         except OSError as error:
+            with suppress(OSError):
+                self._lock.release()  # who opens it where it is now must not wait for this one
             raise Unreachable(
                 f"the ledger could not be locked ({error.strerror or error!r}): look at its directory, then try again"
             ) from error

@@ -17,6 +17,7 @@ from resources.errors import ConfigurationError, Unreachable
 from resources.ledger.file.claims import parse_claim
 from resources.ledger.file.disk import Disk
 from resources.ledger.file.fence import FenceReason, FenceState, parse_fence
+from resources.ledger.file.locks import try_lock
 from resources.ledger.file.store import FileLedger
 from tests.integration.ledger_file.faulty import Fault, UnsyncedDisk, failing
 from tests.ledgers.builders import PINS, RECEIPT, code, feed, granted, reserved, told
@@ -256,6 +257,19 @@ def test_a_directory_that_was_exchanged_under_an_open_store_is_noticed(root):
         root.rename(root.parent / "moved")
         with pytest.raises(Unreachable, match="mounted over it"):
             ledger.grant(held.reservation_id, holder="run-9")
+
+
+def test_who_cannot_find_the_directory_any_more_does_not_keep_its_lock(root):
+    """It was moved while a daemon had it open: whoever opened it in its new place waited for as long as the daemon lived."""
+    with FileLedger.open(root) as ledger:
+        moved = root.rename(root.parent / "moved")
+        with pytest.raises(Unreachable):
+            ledger.head()
+        descriptor = os.open(moved / "lock", os.O_RDWR)
+        try:
+            assert try_lock(descriptor, 0)
+        finally:
+            os.close(descriptor)
 
 
 def test_a_lease_does_not_end_with_a_file_that_somebody_removes(root):
