@@ -8,7 +8,7 @@ from pathlib import Path
 from guards.delivery.row import Head
 from guards.delivery.slot import Slot
 from guards.text import one_line
-from resources.errors import ConfigurationError, OutcomeUnknown
+from resources.errors import ConfigurationError, OutcomeUnknown, Unreachable
 from resources.ledger.file.anchor import NAME as ANCHOR
 from resources.ledger.file.anchor import both_slots
 from resources.ledger.file.claims import NAME as CLAIMS
@@ -48,6 +48,11 @@ def back_up(core: Core, target: Path) -> Head:
             raise OutcomeUnknown(
                 f"the disk of {one_line(str(target))} did not take the backup ({failed}): remove it, and make another"
             ) from failed
+        except OSError as error:
+            raise Unreachable(
+                f"the backup in {one_line(str(target))} did not come to its end ({error.strerror or error!r}): is there space, and can its "
+                "disk be written? Remove it, then make another. The ledger itself goes on"
+            ) from error
         finally:
             into.close()
     return head

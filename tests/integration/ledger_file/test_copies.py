@@ -1,5 +1,6 @@
 """Copies, restored backups and stores that were given up: nothing is sent from two places."""
 
+import resource
 import shutil
 
 import pytest
@@ -9,7 +10,7 @@ from guards.delivery.refusal import LedgerCode as C
 from guards.delivery.refusal import LedgerRefused
 from guards.delivery.reservation import ReservationState as S
 from guards.delivery.row import Head
-from resources.errors import ConfigurationError
+from resources.errors import ConfigurationError, Unreachable
 from resources.ledger.file.store import FileLedger
 from resources.ledger.interface import Verification
 from tests.integration.ledger_file.faulty import Fault, UnsyncedDisk, failing
@@ -147,6 +148,18 @@ def test_a_backup_does_not_go_over_something_else(root, ledger):
     (root.parent / "backup" / "mine").touch()
     with pytest.raises(ConfigurationError, match="not empty"):
         ledger.backup(root.parent / "backup")
+
+
+def test_a_full_disk_below_the_backup_is_not_said_to_be_the_ledgers(root, ledger):
+    reserved(ledger)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(Unreachable, match=r"the backup in .* did not come to its end"):
+            ledger.backup(root.parent / "backup")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    reserved(ledger, feed("since"))
 
 
 def test_a_backup_that_came_to_no_end_is_not_a_store(root):
