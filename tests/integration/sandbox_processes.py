@@ -1,9 +1,9 @@
 """What the tests of the sandbox look at: processes of one home, found in /proc by their command lines and waited for."""
 
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
+
+from tests.patience import until
 
 
 def processes_of(home: Path) -> dict[int, str]:
@@ -22,12 +22,5 @@ def processes_of(home: Path) -> dict[int, str]:
     return found
 
 
-def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for: {what}"
-        time.sleep(0.05)
-
-
 def wait_until_gone(home: Path) -> None:
-    wait_until(lambda: not processes_of(home), f"no process of {home}")
+    until(lambda: not processes_of(home), f"no process of {home}")

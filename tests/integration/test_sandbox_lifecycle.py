@@ -18,7 +18,8 @@ from opsguard_defs.processes import PROJECT_ROOT, ProcessIdentity
 from opsguard_defs.sandbox import Sandbox
 from opsguard_defs.sandbox.keeper import ALREADY_RUNNING
 from resources.errors import ConfigurationError, Unreachable
-from tests.integration.sandbox_processes import processes_of, wait_until, wait_until_gone
+from tests.integration.sandbox_processes import processes_of, wait_until_gone
+from tests.patience import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
@@ -204,7 +205,7 @@ def test_a_server_that_died_is_seen_and_up_brings_it_back(sandbox: Sandbox) -> N
     before = sandbox.up()
     victim = before.server("partner_sftp")
     victim.process.send(signal.SIGKILL)
-    wait_until(lambda: not victim.is_running, "the server's end")
+    until(lambda: not victim.is_running, "the server's end")
 
     seen = sandbox.status()
     assert seen is not None

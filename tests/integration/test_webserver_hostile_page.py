@@ -16,9 +16,9 @@ import pytest
 from opsguard_defs.dagster_home import prepare
 from opsguard_defs.processes import module_command, module_environment, start_tied, stop
 from opsguard_defs.services import free_port
-from tests.integration.sandbox_processes import wait_until
 from tests.integration.webserver_tiny.serving import LAUNCH, READ, SECRET, Site, served
 from tests.need import unavailable
+from tests.patience import until
 
 pytestmark = pytest.mark.browser
 
@@ -58,7 +58,7 @@ def unguarded(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         command = module_command("dagster_webserver", "-h", "127.0.0.1", "-p", bare.port, "-w", bare.workspace)
         child = start_tied(command, env=module_environment(prepare(home, site.database)), output=output, new_session=True)
         try:
-            wait_until(lambda: answers(bare), "Dagster's webserver", seconds=120)
+            until(lambda: answers(bare), "Dagster's webserver")
             yield bare
         finally:
             stop([child], seconds=10)
@@ -187,8 +187,8 @@ def test_the_ui_itself_works_behind_the_guard_and_asks_nobody_else(browser: Any,
     page.wait_for_function("button => !button.disabled", arg=launch.element_handle(), timeout=60_000)
     launch.click()
     page.wait_for_url("**/runs/**", timeout=60_000)
-    wait_until(lambda: site.runs() == before + 1, "the run that its own page launched")
-    wait_until(lambda: bool(sockets), "the websocket of live updates", seconds=20)
+    until(lambda: site.runs() == before + 1, "the run that its own page launched")
+    until(lambda: bool(sockets), "the websocket of live updates")
     page.close()
     assert not elsewhere
     assert not complaints

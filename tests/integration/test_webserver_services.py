@@ -15,8 +15,9 @@ from opsguard_defs.instance import INSTANCE_FILE, WORKSPACE
 from opsguard_defs.processes import PROJECT_ROOT
 from opsguard_defs.services import free_port, services
 from resources.errors import ConfigurationError, Unreachable
-from tests.integration.sandbox_processes import processes_of, wait_until, wait_until_gone
+from tests.integration.sandbox_processes import processes_of, wait_until_gone
 from tests.integration.webserver_tiny.serving import workspace_of
+from tests.patience import until
 
 HOLD = """
 import sys, time
@@ -70,7 +71,7 @@ def test_one_that_ends_by_itself_is_noticed(home: Path, database_url: str) -> No
     with services(home=home, state_url=database_url, daemon=False, workspace=home / "workspace.yaml") as running:
         running.check()
         running.children[0].kill()
-        wait_until(lambda: running.children[0].poll() is not None, "the webserver's end")
+        until(lambda: running.children[0].poll() is not None, "the webserver's end")
         with pytest.raises(Unreachable, match="webserver ended with exit code -9"):
             running.check()
     wait_until_gone(home)

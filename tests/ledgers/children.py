@@ -16,9 +16,9 @@ from guards.delivery.slot import Grant
 from resources.ledger.interface import Ledger
 from tests.ledgers.builders import PINS, feed
 from tests.ledgers.worlds import FileWorld, PostgresWorld, World
+from tests.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 120
 SLOTS = 15
 
 

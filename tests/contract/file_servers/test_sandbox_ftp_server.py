@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -15,6 +14,7 @@ import pytest
 
 from opsguard_defs.processes import ProcessIdentity, module_environment
 from resources.file_servers import open_server
+from tests.patience import until
 from tests.servers.authorization import authorized
 from tests.servers.ftp import PASSWORD, USER, sandbox_ftp_peer
 from tests.servers.peer import Peer
@@ -28,9 +28,6 @@ child = subprocess.Popen([sys.executable, "-m", "opsguard_defs.sandbox.servers.f
 print(child.pid, flush=True)
 time.sleep(600)
 """
-
-PATIENCE_SECONDS = 120
-"""Other tests sync thousands of files: a process that writes its log to the same disk was seen to stand still for half a minute."""
 
 
 def events(peer: Peer) -> list[tuple[str, str, str, int | None]]:
@@ -71,10 +68,7 @@ def test_an_upload_that_was_cut_is_no_upload(tmp_path: Path, tls: Literal["", "e
             pytest.raises(OSError, match="source"),
         ):
             session.write("/inbox", "feed.csv", broken())
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while len(events(peer)) < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: len(events(peer)) >= 2, "the second event")
         assert [event for event, *_ in events(peer)] == ["login", "upload_cut"]
 
 
@@ -98,13 +92,8 @@ def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     assert parent.stdout is not None
     child = ProcessIdentity.of(int(parent.stdout.readline()))
     assert child is not None
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (tmp_path / "ready").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until((tmp_path / "ready").exists, "the server is ready")
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
-    while child.is_alive():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: not child.is_alive(), "the server's end")

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +14,7 @@ from resources.ledger.interface import Ledger
 from resources.state import ledger_calls
 from tests.crash.ledger.promise import Fact, Life, parse_fact
 from tests.ledgers.worlds import World
-
-SECONDS = 60
-"""Ends a test whose child hangs; no test waits for it."""
+from tests.patience import ended, forked
 
 
 def die() -> NoReturn:
@@ -54,30 +50,25 @@ def killed(
 ) -> tuple[bool, list[Fact]]:
     """Whether it died (else the life was over before), and what it had said. Forked: nothing is imported anew."""
     said = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    child = os.fork()
-    if not child:
-        code = 1
-        try:
-            countdown = Countdown(moment)
-            watch(countdown)
 
-            def gone(handle: Ledger, grant: Grant) -> None:
-                with countdown.paused():
-                    world.gone(handle, grant)
+    def lives() -> None:
+        countdown = Countdown(moment)
+        watch(countdown)
 
-            Life(
-                open=lambda: open_ledger(countdown),
-                gone=gone,
-                say=lambda fact: _write(said, fact),
-                number=moment,
-            ).lead()
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
+        def gone(handle: Ledger, grant: Grant) -> None:
+            with countdown.paused():
+                world.gone(handle, grant)
+
+        Life(
+            open=lambda: open_ledger(countdown),
+            gone=gone,
+            say=lambda fact: _write(said, fact),
+            number=moment,
+        ).lead()
+
+    child = forked(lives)
     os.close(said)
-    status = _ended(child)
+    status = ended(child)
     assert status in (0, -signal.SIGKILL), status
     facts = [parse_fact(line) for line in journal.read_text().splitlines()]
     return status != 0, facts
@@ -85,19 +76,6 @@ def killed(
 
 def _write(descriptor: int, fact: Fact) -> None:
     os.write(descriptor, f"{fact.line()}\n".encode())
-
-
-def _ended(child: int) -> int:
-    deadline = time.monotonic() + SECONDS
-    while True:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            raise AssertionError(f"the child was still running after {SECONDS} s")
-        time.sleep(0.001)
 
 
 def watch_psycopg(countdown: Countdown) -> None:

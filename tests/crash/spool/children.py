@@ -2,8 +2,6 @@
 
 import os
 import signal
-import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,41 +10,20 @@ from typing import NoReturn
 from assets.spool_report import SpoolReport
 from resources.spool.steps import Moment, Step
 from resources.state import StateStore
+from tests import patience
 from tests.integration.spool.world import Applied, Place
-
-SECONDS = 60
-"""Ends a test whose child hangs; no test waits for it."""
+from tests.patience import ended
 
 
 def forked(world: Place, work: Callable[[Place], object]) -> int:
     """The child's process number. It opens a database connection of its own and never comes back."""
     url = world.store.engine.url.render_as_string(hide_password=False)
-    child = os.fork()
-    if child:
-        return child
-    code = 1
-    try:
+
+    def with_its_own_connection() -> None:
         with StateStore.open(url) as store:
             work(replace(world, store=store))
-        code = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(code)
 
-
-def ended(child: int) -> int:
-    """Exit code, or the negative number of the signal that ended it."""
-    deadline = time.monotonic() + SECONDS
-    while True:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            raise AssertionError(f"the child was still running after {SECONDS} s")
-        time.sleep(0.005)
+    return patience.forked(with_its_own_connection)
 
 
 def killed_at(world: Place, report: SpoolReport, step: Step, moment: Moment, name: str) -> None:
@@ -90,10 +67,3 @@ def kill(child: int) -> None:
             os.waitpid(child, 0)
     except ChildProcessError:  # somebody has waited for it before
         return
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for: {what}"
-        time.sleep(0.005)

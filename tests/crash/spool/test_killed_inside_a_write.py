@@ -9,7 +9,7 @@ import pytest
 
 from guards.delivery.outcome import Approval
 from resources.spool.memory import feed_slot
-from tests.crash.spool.children import applying, until
+from tests.crash.spool.children import applying
 from tests.crash.spool.test_killed_at_each_step import (
     MISSING,
     assert_all_is_done,
@@ -17,6 +17,7 @@ from tests.crash.spool.test_killed_at_each_step import (
     two_feeds,
 )
 from tests.integration.spool.world import Place, sha256
+from tests.patience import until
 from tests.servers.stalling import StallingPeer, stalling_peer
 
 pytestmark = pytest.mark.crash

@@ -15,8 +15,9 @@ from resources.spool.steps import Moment, Step
 from resources.state import StateStore
 from resources.state.embedded import leave, open_embedded
 from resources.state.errors import LeaseLost
-from tests.crash.spool.children import applying, ended, forked, until
+from tests.crash.spool.children import applying, forked
 from tests.integration.spool.world import Place, contents, place
+from tests.patience import ended, until
 from tests.servers.peer import Peer
 from tests.servers.stalling import StallingPeer, stalling_peer
 

@@ -7,8 +7,6 @@ import hashlib
 import json
 import os
 import signal
-import time
-import traceback
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -36,9 +34,8 @@ from resources.providers.interface import Provider as Opened
 from resources.providers.settings import ProviderSettings
 from resources.state import StateStore
 from resources.state.plans import StoredPlan
+from tests.patience import ended, forked, until
 
-SECONDS = 60
-"""Ends a test whose child hangs; no test waits for it."""
 LEASE_SECONDS = 300
 WRITE = Flags(dry_run=False, auto_remediate=True)
 TEMPLATE = "missing-checkin-v1"
@@ -168,13 +165,7 @@ class Watch:
 
     def recovered(self) -> tuple[Recovered, ...]:
         """Recovery as the sensor does it, until the dead run's lease has ended."""
-        deadline = time.monotonic() + SECONDS
-        while time.monotonic() < deadline:
-            done = self.recover()
-            if done:
-                return done
-            time.sleep(0.05)
-        raise AssertionError("nothing was recovered")
+        return until(self.recover, "something to recover")
 
     def held(self, key: str) -> Reservation | None:
         with open_ledger(self.route, self.state) as ledger:
@@ -201,32 +192,12 @@ class Watch:
     def forked(self, work: Callable[["Watch"], object]) -> int:
         """The child's process number. It opens a database connection of its own and never comes back."""
         url = self.state.engine.url.render_as_string(hide_password=False)
-        child = os.fork()
-        if child:
-            return child
-        code = 1
-        try:
+
+        def with_its_own_connection() -> None:
             with StateStore.open(url) as state:
                 work(replace(self, state=state))
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
 
-
-def ended(child: int) -> int:
-    """Exit code, or the negative number of the signal that ended it."""
-    deadline = time.monotonic() + SECONDS
-    while True:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            raise AssertionError(f"the child was still running after {SECONDS} s")
-        time.sleep(0.005)
+        return forked(with_its_own_connection)
 
 
 def watch(

@@ -12,8 +12,7 @@ from guards.delivery.slot import Slot
 from resources.errors import OutcomeUnknown, Unreachable
 from resources.state import StateStore
 from resources.state.embedded import open_embedded
-
-PATIENCE_SECONDS = 60.0
+from tests.patience import PATIENCE_SECONDS
 
 
 def record(store: StateStore, number: int) -> None:

@@ -8,8 +8,6 @@ import stat
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -19,20 +17,11 @@ from resources.errors import ConfigurationError, Unreachable
 from resources.state import StateStore
 from resources.state.embedded import leave, open_embedded, state_url
 from tests.need import unavailable
+from tests.patience import until
 
 pytestmark = pytest.mark.crash
 ROOT = Path(__file__).resolve().parents[3]
-PATIENCE_SECONDS = 60.0
-
-
-def eventually(condition: Callable[[], object]) -> object:
-    """The first true answer; the test fails when there is none in time."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.05)
-    raise AssertionError("it did not become so")
+GONE = {"keeper": [], "postgres": []}
 
 
 def running(home: Path) -> dict[str, list[int]]:
@@ -57,7 +46,7 @@ def home(tmp_path, monkeypatch):
     folder = tmp_path / "postgres"
     yield folder
     leave(folder)
-    eventually(lambda: running(folder) == {"keeper": [], "postgres": []})
+    until(lambda: running(folder) == GONE, "the end of both")
 
 
 def python(code: str, *arguments: object, **options) -> subprocess.CompletedProcess[str]:
@@ -123,10 +112,10 @@ def test_three_first_clients_at_once_share_one_server(home):
     ]
     assert len({child.stdout.readline() for child in children}) == 1
     # A backend that was just forked has the server's own command line for a moment.
-    eventually(lambda: [len(numbers) for numbers in running(home).values()] == [1, 1])
+    until(lambda: [len(numbers) for numbers in running(home).values()] == [1, 1], "one keeper and one server")
     for child in children:
         child.communicate("\n", timeout=60)
-    eventually(lambda: running(home) == {"keeper": [], "postgres": []})
+    until(lambda: running(home) == GONE, "the end of both")
 
 
 def test_it_ends_soon_after_its_last_client_was_killed(home):
@@ -136,7 +125,7 @@ def test_it_ends_soon_after_its_last_client_was_killed(home):
     assert child.stdout.readline() == "0\n"
     child.kill()
     child.wait()
-    eventually(lambda: running(home) == {"keeper": [], "postgres": []})
+    until(lambda: running(home) == GONE, "the end of both")
     assert not (home / "url").exists()
 
 
@@ -145,7 +134,7 @@ def test_a_killed_keeper_takes_its_server_along_and_the_next_client_recovers(hom
     with StateStore.open(url) as store:
         store.outbox.enqueue("before", {})
     os.kill(running(home)["keeper"][0], signal.SIGKILL)
-    with StateStore.open(eventually(lambda: working(home))) as store:
+    with StateStore.open(until(lambda: working(home), "an answer")) as store:
         assert [row.key for row in store.outbox.pending()] == ["before"]
 
 
@@ -165,7 +154,7 @@ def test_a_home_that_was_killed_whole_starts_again_although_its_lock_file_names_
     open_embedded(home)
     for number in [*running(home)["keeper"], *running(home)["postgres"]]:
         os.kill(number, signal.SIGKILL)
-    eventually(lambda: running(home) == {"keeper": [], "postgres": []})
+    until(lambda: running(home) == GONE, "the end of both")
     pid_file = home / "data" / "postmaster.pid"
     lines = pid_file.read_text().splitlines()
     pid_file.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
@@ -184,7 +173,7 @@ def test_no_acknowledged_row_is_lost_when_the_server_is_killed_in_mid_stream(hom
         acknowledged += [child.stdout.readline() for _ in range(15)]
         (server,) = running(home)["postgres"]
         os.kill(server, signal.SIGKILL)
-        eventually(lambda killed=server: killed not in running(home)["postgres"])
+        until(lambda killed=server: killed not in running(home)["postgres"], "the killed server's end")
         acknowledged += [child.stdout.readline() for _ in range(5)]
     child.kill()
     acknowledged += child.communicate()[0].splitlines()
@@ -205,7 +194,7 @@ def test_one_killed_backend_costs_others_no_more_than_a_retry(home):
         store.outbox.enqueue("k", {})
         own = psycopg.connect(open_embedded(home))
         os.kill(own.info.backend_pid, signal.SIGKILL)
-        assert eventually(lambda: _answers(store)) == ["k"]
+        assert until(lambda: _answers(store), "an answer") == ["k"]
         own.close()
 
 

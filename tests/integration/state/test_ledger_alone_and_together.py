@@ -19,7 +19,8 @@ from resources.state import StateStore, ledger_calls
 from resources.state import ledger_sql as sql
 from tests.contract.state.worlds import by_hand
 from tests.integration.state.children import ROOT
-from tests.integration.state.test_ledger_waits import PATIENCE_SECONDS, until_somebody_waits
+from tests.integration.state.test_ledger_waits import until_somebody_waits
+from tests.patience import PATIENCE_SECONDS
 
 PINS = Pins({"name": "a"})
 WRITERS, MESSAGES = 8, 12

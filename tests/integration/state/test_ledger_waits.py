@@ -16,10 +16,10 @@ from resources.state.ledger_calls import Calls
 from resources.state.ledger_steps import Call
 from resources.state.sessions import Sessions
 from tests.integration.state.children import SLOT
+from tests.patience import PATIENCE_SECONDS
 
 PINS = Pins({"name": "a"})
 OTHER = Slot("partner-1", "other", "feed")
-PATIENCE_SECONDS = 30.0
 
 
 def until_somebody_waits(database_url: str) -> None:
