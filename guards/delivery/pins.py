@@ -9,9 +9,9 @@ from typing import Final
 
 from guards.canonical import Json, canonical_json
 from guards.delivery.nesting import MOST_NESTED, is_too_deep
+from guards.stored import is_sha256
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 MOST_BYTES: Final = 48 * 1024
 """Of canonical JSON: a row, which is 64 KiB at most, holds its pins and then some. A body of 32 KiB fits."""
 AUTHORITY: Final = frozenset(
@@ -64,7 +64,7 @@ class Pins:
         if self.authority and set(self.authority) != AUTHORITY:
             raise NotPins(f"an authority is whole or absent: it lacks or exceeds {sorted(AUTHORITY ^ set(self.authority))}")
         for name, value in self.authority.items():
-            if not (value.isascii() and value.isdigit() and len(value) <= 18 if name in _NUMBERS else _DIGEST.fullmatch(value)):
+            if not (value.isascii() and value.isdigit() and len(value) <= 18 if name in _NUMBERS else is_sha256(value)):
                 raise NotPins(f"authority {name} is not {'a whole number' if name in _NUMBERS else '64 hex digits'}")
         if is_too_deep(self.facts):
             raise NotPins(f"pins are nested {MOST_NESTED} deep at most")

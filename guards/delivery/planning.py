@@ -1,9 +1,8 @@
 """Plans of the delivery guard: targets from judged slots, and back from the JSON that the state store keeps."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Final
 
 from guards.canonical import Json
@@ -25,11 +24,11 @@ from guards.delivery.taken import Ruling
 from guards.delivery.world import DeliveryWorld
 from guards.plan import Plan
 from guards.requirement import Requirement
+from guards.stored import is_sha256, stored_object, stored_size, stored_time
 from guards.text import one_line
 
 GUARD: Final = "delivery"
 ACTION: Final = "send"
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _TEXTS: Final = (
     "slot",
     "action",
@@ -209,23 +208,22 @@ def load_plan(
 
 def load_target(data: Json) -> DeliveryTarget:
     """ValueError, saying what is wrong, for anything that `DeliveryTarget.as_json` does not write."""
-    if not isinstance(data, Mapping) or set(data) != {*_TEXTS, "size_bytes"}:
-        raise ValueError(f"a target is stored as an object with exactly these keys: {', '.join(sorted({*_TEXTS, 'size_bytes'}))}")
-    said = {name: value for name in _TEXTS if isinstance(value := data[name], str)}
+    fields = stored_object(data, {*_TEXTS, "size_bytes"}, "a target")
+    said = {name: value for name in _TEXTS if isinstance(value := fields[name], str)}
     if len(said) != len(_TEXTS) or said["action"] != ACTION:
         raise ValueError("a stored target holds text that this version does not know")
-    size_bytes = data["size_bytes"]
-    if isinstance(size_bytes, bool) or not isinstance(size_bytes, int) or size_bytes < 1:
-        raise ValueError("a stored target's size is not a whole number of bytes")
+    size_bytes = stored_size(fields["size_bytes"])
+    if not size_bytes:
+        raise ValueError("a stored target's size is zero")
     templated = ("template_sha256",) if said["template"] else ()
-    if not all(_SHA256.fullmatch(said[name]) for name in (*_DIGESTS, *templated)):
+    if not all(is_sha256(said[name]) for name in (*_DIGESTS, *templated)):
         raise ValueError("a stored target's digest is not 64 lower-case hex digits")
     return DeliveryTarget(
         slot=parse_slot(said["slot"]),
         zone=said["zone"],
         local_date=date.fromisoformat(said["local_date"]),
-        due_at=_time(said["due_at"]),
-        closes_at=_time(said["closes_at"]),
+        due_at=stored_time(said["due_at"]),
+        closes_at=stored_time(said["closes_at"]),
         route=Route(Provider(said["provider"]), said["address"]),
         registry_sha256=said["registry_sha256"],
         config_sha256=said["config_sha256"],
@@ -235,11 +233,3 @@ def load_target(data: Json) -> DeliveryTarget:
         template_sha256=said["template_sha256"],
         pins_sha256=said["pins_sha256"],
     )
-
-
-def _time(text: str) -> datetime:
-    """Aware and UTC, in exactly the spelling that was written, so that the digest comes out the same."""
-    moment = datetime.fromisoformat(text)
-    if moment.utcoffset() != timedelta() or moment.isoformat() != text:
-        raise ValueError("a stored time is not UTC in ISO 8601")
-    return moment

@@ -20,10 +20,10 @@ from typing import Final
 from guards.delivery.bodies import Body, NoBody, NoTemplate, body_of
 from guards.delivery.marked_yaml import Meant, Node, Problem, Problems, Scalar, Table, TooManyProblems, read_yaml
 from guards.delivery.registry import TEMPLATE_ID
+from guards.stored import is_sha256
 from guards.text import one_line
 
 VARIABLES: Final = ("customer_key", "display_name", "period", "local_date")
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _MARK: Final = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 _LONGEST_NAME: Final = 120
 _LONGEST_COMMENT: Final = 500
@@ -85,7 +85,8 @@ def render(text: str, variables: Mapping[str, str]) -> str | NoTemplate:
     for mark in _MARK.finditer(text):
         if mark[1] not in VARIABLES:
             return NoTemplate(f"asks for {one_line(mark[1], limit=40)!r}: there are only {', '.join(VARIABLES)}")
-    if "{{" in _MARK.sub("", text) or "}}" in _MARK.sub("", text):
+    rest = _MARK.sub("", text)
+    if "{{" in rest or "}}" in rest:
         return NoTemplate("has a {{ or }} without its partner")
     return _MARK.sub(lambda mark: variables[mark[1]], text)
 
@@ -125,7 +126,7 @@ def _listed(root: Node, problems: Problems) -> dict[str, ApprovedTemplate]:
 def _template(name: str, node: Node, problems: Problems) -> ApprovedTemplate:
     fields = _table(node, ("sha256", "approved_by", "comment"), name, problems)
     sha256, by, comment = (_text(fields.get(key)) for key in ("sha256", "approved_by", "comment"))
-    if not _SHA256.fullmatch(sha256):
+    if not is_sha256(sha256):
         problems.at(fields.get("sha256", node), f"{name}: sha256 must be the 64 lower-case hex digits of {name}.md")
     if not (by.strip() and len(by) <= _LONGEST_NAME and by.isprintable()):
         problems.at(

@@ -1,9 +1,8 @@
 """Plans of the spool guard: targets from judged entries, and back from the JSON that the state store keeps."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from guards.canonical import Json
 from guards.plan import Plan
@@ -15,6 +14,7 @@ from guards.spool.policy import SpoolPolicy
 from guards.spool.requirements import ArchiveNameFree, NoWriterMarker, PartnerStateUnchanged, SourceUnchanged, copy_json
 from guards.spool.ruling import Judged, SpoolAction
 from guards.spool.world import PartnerCopy, SpoolWorld
+from guards.stored import is_sha256, stored_object, stored_size, stored_time
 
 GUARD = "spool"
 
@@ -124,19 +124,21 @@ def load_plan(
 
 def load_target(data: Json) -> SpoolTarget:
     """ValueError, saying what is wrong, for anything that `SpoolTarget.as_json` does not write."""
-    fields = _object(data, {"name", "action", "size_bytes", "modified_at", "sha256", "partner", "marker_suffixes"}, "a target")
+    fields = stored_object(
+        data, {"name", "action", "size_bytes", "modified_at", "sha256", "partner", "marker_suffixes"}, "a target"
+    )
     name, action, sha256, suffixes = fields["name"], fields["action"], fields["sha256"], fields["marker_suffixes"]
     if not isinstance(name, str) or unsafe_reason(name):
         raise ValueError("a stored target's name is not one that a plan could hold")
     if not isinstance(action, str) or action not in set(SpoolAction):
         raise ValueError("a stored target's action is none that this version knows")
-    if not isinstance(sha256, str) or not re.fullmatch(r"[0-9a-f]{64}", sha256):
+    if not isinstance(sha256, str) or not is_sha256(sha256):
         raise ValueError("a stored target's sha256 is not 64 lower-case hex digits")
     if not isinstance(suffixes, list) or not suffixes or not all(isinstance(suffix, str) and suffix for suffix in suffixes):
         raise ValueError("a stored target's marker_suffixes are not a list of endings")
-    size_bytes = _size(fields["size_bytes"])
+    size_bytes = stored_size(fields["size_bytes"])
     if not size_bytes:
-        raise ValueError("a stored target's size is unknown or zero")
+        raise ValueError("a stored target's size is zero")
     return SpoolTarget(
         name=name,
         action=SpoolAction(action),
@@ -152,29 +154,12 @@ def load_partner_copy(data: Json) -> PartnerCopy | None:
     """What `copy_json` wrote; ValueError for anything else."""
     if data is None:
         return None
-    fields = _object(data, {"size_bytes", "modified_at"}, "a target's partner copy")
-    return PartnerCopy(size_bytes=_size(fields["size_bytes"]), modified_at=_time(fields["modified_at"]))
-
-
-def _object(data: Json, keys: set[str], what: str) -> Mapping[str, Json]:
-    if not isinstance(data, Mapping) or set(data) != keys:
-        raise ValueError(f"{what} is stored as an object with exactly these keys: {', '.join(sorted(keys))}")
-    return data
-
-
-def _size(data: Json) -> int | None:
-    if data is None:
-        return None
-    if isinstance(data, bool) or not isinstance(data, int) or data < 0:
-        raise ValueError("a stored size is not a whole number of bytes")
-    return data
+    fields = stored_object(data, {"size_bytes", "modified_at"}, "a target's partner copy")
+    return PartnerCopy(
+        size_bytes=None if fields["size_bytes"] is None else stored_size(fields["size_bytes"]),
+        modified_at=_time(fields["modified_at"]),
+    )
 
 
 def _time(data: Json) -> datetime | None:
-    """Aware and UTC, in exactly the spelling that was written, so that the digest comes out the same."""
-    if data is None:
-        return None
-    time = datetime.fromisoformat(data) if isinstance(data, str) else None
-    if time is None or time.utcoffset() != timedelta() or time.isoformat() != data:
-        raise ValueError("a stored time is not UTC in ISO 8601")
-    return time
+    return None if data is None else stored_time(data)
