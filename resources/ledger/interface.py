@@ -10,7 +10,7 @@ append what it says in one durable step. Expected refusals are values; an `Outco
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol, Self
 
@@ -18,7 +18,7 @@ from guards.canonical import Json
 from guards.delivery.entry import Reservation
 from guards.delivery.outcome import Approval, Outcome, Reason
 from guards.delivery.pins import Pins
-from guards.delivery.refusal import LedgerRefused
+from guards.delivery.refusal import LedgerCode, LedgerRefused
 from guards.delivery.replay import Fault
 from guards.delivery.row import Head
 from guards.delivery.slot import Grant, Slot
@@ -27,6 +27,15 @@ from guards.gate import Authorization
 LEASE_SECONDS: Final = 900
 """A grant of its own, in a store whose leases are times, lives this long; `renew` prolongs it."""
 MOST_PER_PAGE: Final = 500
+
+
+HOLDS_OTHERS: Final = LedgerRefused(LedgerCode.INVALID, "this ledger holds other rows: take over into an empty one")
+"""What `adopt` says to any rows but its own."""
+
+
+def not_taken(fault: Fault) -> LedgerRefused:
+    """What it says to rows that are no ledger."""
+    return LedgerRefused(LedgerCode.INVALID, f"row {fault.sequence} of what was to be taken over: {fault.why}; nothing was")
 
 
 class StoredRow(NamedTuple):
@@ -85,7 +94,7 @@ class Repair:
 @dataclass(frozen=True, slots=True)
 class Repairs:
     made: tuple[Repair, ...] = ()
-    left: tuple[Fault, ...] = field(default=())
+    left: tuple[Fault, ...] = ()
     """What is still wrong afterwards."""
 
 

@@ -24,7 +24,18 @@ from guards.delivery.row import GENESIS, Head, NotARow
 from guards.delivery.slot import Grant, Slot
 from guards.delivery.transition import Ruling
 from guards.gate import Authorization
-from resources.ledger.interface import LEASE_SECONDS, MOST_PER_PAGE, Health, Repair, Repairs, Snapshot, StoredRow, Verification
+from resources.ledger.interface import (
+    HOLDS_OTHERS,
+    LEASE_SECONDS,
+    MOST_PER_PAGE,
+    Health,
+    Repair,
+    Repairs,
+    Snapshot,
+    StoredRow,
+    Verification,
+    not_taken,
+)
 from resources.state.errors import LeaseLost
 
 
@@ -256,13 +267,10 @@ class MemoryLedger:
             if reservation is not None:
                 slots.setdefault(reservation.reservation_id, reservation.slot)
         if replay.faults:
-            fault = replay.faults[0]
-            return LedgerRefused(
-                LedgerCode.INVALID, f"row {fault.sequence} of what was to be taken over: {fault.why}; nothing was"
-            )
+            return not_taken(replay.faults[0])
         with self._kept.lock:
             if self._kept.rows and self._kept.rows != taken:
-                return LedgerRefused(LedgerCode.INVALID, "this ledger holds other rows: take over into an empty one")
+                return HOLDS_OTHERS
             if not self._kept.rows:
                 self._kept.rows.extend(taken)
                 self._kept.attempts.update(replay.attempts)

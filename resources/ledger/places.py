@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from guards.delivery.refusal import LedgerCode, LedgerRefused
+from guards.delivery.refusal import LedgerRefused
 from guards.delivery.replay import Replay
 from guards.text import one_line
 from resources.errors import ConfigurationError
-from resources.ledger.interface import StoredRow
+from resources.ledger.interface import StoredRow, not_taken
 
 _FENCE: Final = "fence.json"
 _PARTS: Final = ("segments", "claims")
@@ -48,8 +48,5 @@ def are_a_ledger(rows: Iterable[StoredRow]) -> LedgerRefused | None:
     for row in rows:
         replay.take(*row)
         if replay.faults:
-            fault = replay.faults[0]
-            return LedgerRefused(
-                LedgerCode.INVALID, f"row {fault.sequence} of what was to be taken over: {fault.why}; nothing was"
-            )
+            return not_taken(replay.faults[0])
     return None

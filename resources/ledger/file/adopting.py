@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from guards.delivery.entry import Event
-from guards.delivery.refusal import LedgerCode, LedgerRefused
+from guards.delivery.refusal import LedgerRefused
 from guards.delivery.replay import Replay
 from guards.delivery.row import Row, parse_row
 from resources.ledger.file.claims import claim_before
@@ -19,7 +19,7 @@ from resources.ledger.file.line import line_of, split_line
 from resources.ledger.file.opening import make_parts
 from resources.ledger.file.segments import NAME, path_of
 from resources.ledger.file.writing import create_anew, sync, sync_directory, write_all
-from resources.ledger.interface import StoredRow
+from resources.ledger.interface import StoredRow, not_taken
 
 
 class NotGiven(Exception):
@@ -102,10 +102,7 @@ class Adopter:
         finally:
             if file is not None:
                 disk.done(file)
-        if not replay.faults:
-            return None
-        fault = replay.faults[0]
-        return LedgerRefused(LedgerCode.INVALID, f"row {fault.sequence} of what was to be taken over: {fault.why}; nothing was")
+        return not_taken(replay.faults[0]) if replay.faults else None
 
     def _finish(self, file: File) -> None:
         sync(self._core.disk, file)

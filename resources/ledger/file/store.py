@@ -10,7 +10,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from guards.canonical import Json
 from guards.delivery import transition
@@ -33,10 +33,17 @@ from resources.ledger.file.reading import Reader
 from resources.ledger.file.repairing import Repairer
 from resources.ledger.file.retiring import retire
 from resources.ledger.file.segments import SEAL_BYTES, SEAL_ROWS
-from resources.ledger.interface import LEASE_SECONDS, MOST_PER_PAGE, Health, Repairs, Snapshot, StoredRow, Verification
+from resources.ledger.interface import (
+    HOLDS_OTHERS,
+    LEASE_SECONDS,
+    MOST_PER_PAGE,
+    Health,
+    Repairs,
+    Snapshot,
+    StoredRow,
+    Verification,
+)
 from resources.state.errors import LeaseLost
-
-_HOLDS_OTHERS: Final = LedgerRefused(LedgerCode.INVALID, "this ledger holds other rows: take over into an empty one")
 
 
 def _utc_now() -> datetime:
@@ -247,7 +254,7 @@ class FileLedger:
             if core.standing.trouble:
                 return LedgerRefused(LedgerCode.RECOVERY_REQUIRED, core.standing.trouble)
             if core.index.head.sequence or core.index.orphans:
-                refused = None if self._looker.holds_exactly(rows) else _HOLDS_OTHERS
+                refused = None if self._looker.holds_exactly(rows) else HOLDS_OTHERS
             else:
                 refused = Adopter(core, seal_rows=self._seal_rows, seal_bytes=self._seal_bytes).adopt(rows)
         return refused or self.verify()
