@@ -21,7 +21,8 @@ from resources.ledger.file.line import BEGINNING, split_line
 from resources.ledger.file.segments import LONGEST_LINE, Segments, path_of
 
 _MOST_FOLDED: Final = 2048
-"""Reservations kept folded while scanning, about 1 KiB each, 13 at most. A slot's rows mostly stand close together; others are read again."""
+"""Reservations kept folded while scanning: without their pins, with receipt and late evidence. A slot's rows mostly stand close together;
+others are read again."""
 ORPHAN: Final = "a claim without a row: asked again for the same, it is completed"
 _MAY_BE_FOLLOWED: Final = (ReservationState.KNOWN_FAILURE, ReservationState.RESOLVED_NOT_SENT)
 _SELDOM_FOLLOWED: Final = frozenset(
