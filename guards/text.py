@@ -6,6 +6,7 @@ Showing a text twice changes nothing more, and what is shown is for eyes: it is 
 """
 
 import re
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -73,6 +74,12 @@ def size_words(size_bytes: int) -> str:
 def count_words(number: int, noun: str, plural: str = "") -> str:
     """ "1 feed", "1,204 feeds"."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """ "a, b and 1,204 more": at most `most` of them, shown already."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def duration_words(minutes: int) -> str:

@@ -15,7 +15,7 @@ from guards.delivery.replay import Fault, FaultKind
 from guards.delivery.reservation import ReservationState
 from guards.delivery.row import Head
 from guards.delivery.slot import Slot
-from guards.text import count_words, one_line
+from guards.text import count_words, first_of, one_line
 
 MOST_NAMED: Final = 5
 VERIFY: Final = "`opsguard ledger verify` lists them all, `opsguard ledger repair` mends what loses nothing"
@@ -149,8 +149,7 @@ def _slots(slots: Collection[Slot]) -> str:
 
 
 def _list(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    return first_of(names, MOST_NAMED)
 
 
 def _head(head: Head) -> str:

@@ -23,7 +23,7 @@ from guards.delivery.taken import Ruling, by_ledger, resumed
 from guards.delivery.verdict import DeliveryVerdict
 from guards.delivery.world import DeliveryWorld, rule_name
 from guards.finding import Finding
-from guards.text import one_line
+from guards.text import first_of, one_line
 
 MOST_STRANGERS: Final = 3
 
@@ -153,9 +153,8 @@ def _strangers(world: DeliveryWorld, owed: Owed) -> str:
     found = world.strangers
     if owed.kind is not Kind.REMINDER or not found:
         return ""
-    more = f" and {len(found) - MOST_STRANGERS:,} more" if len(found) > MOST_STRANGERS else ""
     return (
-        f" There are check-ins of nobody in the registry ({', '.join(found[:MOST_STRANGERS])}{more}): see first that none was meant for "
+        f" There are check-ins of nobody in the registry ({first_of(found, MOST_STRANGERS)}): see first that none was meant for "
         f"{owed.customer.key}."
     )
 

@@ -15,7 +15,7 @@ from guards.delivery.entry import Reservation
 from guards.delivery.pins import MAY_FAIL_KNOWN, Pins
 from guards.delivery.registry import Provider, Route
 from guards.delivery.schedule import Owed
-from guards.text import one_line
+from guards.text import first_of, one_line
 
 MOST_TEXT_BYTES: Final = 40 * 1024
 """Of canonical JSON: with the other facts, which take 2 KiB at most, the pins stay below their 48 KiB. 32 KiB in base64 are 43.7 KiB."""
@@ -120,8 +120,7 @@ def differing(reserved: Pins, wanted: Pins) -> str:
         for name in {*reserved.facts, *wanted.facts}
         if reserved.facts.get(name) != wanted.facts.get(name) and name not in ("body", "body_base64", "destination")
     )
-    more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
-    return ", ".join(names[:MOST_SHOWN]) + more or "authority"
+    return first_of(names, MOST_SHOWN) or "authority"
 
 
 def _text(facts: Mapping[str, Json], name: str) -> str:

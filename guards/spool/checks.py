@@ -10,6 +10,7 @@ from guards.check import CheckOutcome, Severity
 from guards.spool.listing import Entry, EntryType, Listing
 from guards.spool.notes import count, size
 from guards.spool.planning import SpoolTarget
+from guards.text import first_of
 
 LOOK_BY_HAND: Final = "Uploaded but not confirmed: look at the inbox by hand before the next run."
 NOT_DELIVERED: Final = "not delivered, or in doubt"
@@ -201,5 +202,4 @@ def _shown(entry: Entry | None) -> str:
 
 
 def _list(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    return first_of(names, MOST_NAMED)

@@ -13,6 +13,7 @@ from guards.text import (
     code_span,
     count_words,
     duration_words,
+    first_of,
     markdown_text,
     one_line,
     size_words,
@@ -196,3 +197,9 @@ def test_counts_agree_with_their_noun() -> None:
 )
 def test_durations_say_their_two_largest_units(minutes: int, words: str) -> None:
     assert duration_words(minutes) == words
+
+
+def test_of_a_long_list_the_first_are_named_and_the_others_counted() -> None:
+    assert first_of(["a", "b"], 2) == "a, b"
+    assert first_of([f"slot-{number}" for number in range(1_206)], 2) == "slot-0, slot-1 and 1,204 more"
+    assert first_of([], 2) == ""
