@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from guards.delivery.verdict import DeliveryVerdict
 from guards.refusal import RefusalCode
-from opsguard_defs.demo import Step, must
 from opsguard_defs.demo_killed import KilledDemo
+from opsguard_defs.demo_play import Step, must, refused, rows, typed, words
 from opsguard_defs.demo_records import Records
-from opsguard_defs.demo_stage import WATCH, Message, Stage, provider_key, refused, rows, typed, words
+from opsguard_defs.demo_stage import WATCH, Message, Stage, provider_key
 from opsguard_defs.sandbox.customers import Owing, owe_messages
 from opsguard_defs.sandbox.roster import CUSTOMERS
 

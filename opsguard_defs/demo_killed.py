@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from guards.delivery.slot import Slot
 from guards.delivery.verdict import DeliveryVerdict
 from guards.refusal import RefusalCode
-from opsguard_defs.demo import must
+from opsguard_defs.demo_play import must, refused, typed
 from opsguard_defs.demo_records import Records
-from opsguard_defs.demo_stage import CHILD_SECONDS, KILLED_LEASE_SECONDS, WATCH, Stage, provider_key, refused, typed
+from opsguard_defs.demo_stage import CHILD_SECONDS, KILLED_LEASE_SECONDS, WATCH, Stage, provider_key
 from opsguard_defs.processes import module_command, module_environment
 from opsguard_defs.sandbox.customers import Owing, owe_messages
 from opsguard_defs.sandbox.roster import CUSTOMERS

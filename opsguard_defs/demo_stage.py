@@ -1,4 +1,4 @@
-"""What both acts of the demo of messages share: reports, decisions, runs and commands, each checked as it is made.
+"""What both acts of the demo of messages share beside `Play`: commands as they are typed, and what providers took.
 
 The oracle is the providers' own records: the files that were handed off, and what the webhooks took.
 """
@@ -9,21 +9,18 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from guards.decision import DecisionKind
 from guards.delivery.message import key_for
 from guards.delivery.slot import Slot
 from guards.delivery.verdict import DeliveryVerdict
-from guards.refusal import RefusalCode, Refused
-from opsguard_defs.demo import APPROVER, NotAsDescribed, Step, must
+from guards.refusal import RefusalCode
+from opsguard_defs.demo_play import APPROVER, NotAsDescribed, Play, Step, compare, must
 from opsguard_defs.demo_records import Records
 from opsguard_defs.processes import module_command, module_environment
 from opsguard_defs.sandbox.customers import Owing
 from opsguard_defs.sandbox.places import customer_places
 from opsguard_defs.sandbox.roster import CUSTOMERS
-from resources.progress import silent
 
 if TYPE_CHECKING:
     from opsguard_defs.runs import ApplyResult, ReportResult
@@ -49,31 +46,12 @@ class Message:
     taken: int
 
 
-class Stage:
-    """`tell` is called with each step as soon as it has been checked. Raises `NotAsDescribed`."""
-
+class Stage(Play):
     def __init__(self, sandbox: "Sandbox", settings: "Settings", *, tell: Callable[[Step], None]) -> None:
-        self.sandbox, self.settings, self._tell = sandbox, settings, tell
         self.watch = cast("DeliveryWatch", settings.watch("delivery", CUSTOMERS))
+        super().__init__(settings, self.watch, tell=tell)
+        self.sandbox = sandbox
         self.places = customer_places(sandbox.layout)
-        self.steps: list[Step] = []
-
-    def approved(self, plan: "StoredPlan", letter: str) -> None:
-        from resources.state import StateStore, state_url
-
-        with StateStore.open(state_url(self.settings.home)) as store:
-            decision = store.decide(
-                plan.digest,
-                kind=DecisionKind.APPROVED,
-                by=APPROVER,
-                comment="seen in the demo",
-                valid_for=timedelta(hours=1),
-                channel="cli",
-            )
-        if isinstance(decision, Refused):
-            raise NotAsDescribed(f"the approval was refused: {decision.message}")
-        seen = f"approved by {decision.decided_by} until {decision.valid_until:%H:%M} UTC, for exactly this plan, once"
-        self.done(letter, "a person approves the plan", f'{typed("approve", plan)} --by "{APPROVER}"', seen)
 
     def resolve(self, slot: Slot, evidence: str) -> str:
         (said,) = self.command("ledger", "resolve", slot.key, "--sent", "--by", APPROVER, "--comment", evidence, "--yes")
@@ -95,18 +73,6 @@ class Stage:
         must(done.returncode == 0, f"`opsguard {' '.join(arguments)}` ended with {done.returncode}: {done.stderr[-500:]}")
         return [json.loads(text) for text in done.stdout.splitlines()]
 
-    def report(self) -> "ReportResult":
-        from opsguard_defs import runs
-
-        report = runs.report(self.settings, self.watch, overrides={}, progress=silent)
-        must(not report.stored.observation, f"could not observe completely: {report.stored.observation}")
-        return report
-
-    def apply(self, plan: "StoredPlan") -> "ApplyResult":
-        from opsguard_defs import runs
-
-        return runs.apply(self.settings, plan.digest, progress=silent)
-
     def apply_when_free(self, plan: "StoredPlan") -> "ApplyResult":
         """The run that a demo before this one killed keeps its place until its lease ends."""
         deadline = time.monotonic() + 2 * KILLED_LEASE_SECONDS
@@ -118,11 +84,7 @@ class Stage:
             time.sleep(1)
 
     def compare(self, report: "ReportResult", expected: Mapping[Slot, DeliveryVerdict]) -> None:
-        found = {str(finding["subject"]): str(finding["verdict"]) for finding in report.findings}
-        wrong = {slot.key: (verdict.value, found.get(slot.key)) for slot, verdict in expected.items()}
-        wrong = {key: pair for key, pair in wrong.items() if pair[0] != pair[1]}
-        must(not wrong, f"verdicts differ (expected, found): {wrong}")
-        must(all(finding["note"] for finding in report.findings), "a finding does not say why")
+        compare(report, {slot.key: verdict.value for slot, verdict in expected.items()})
 
     def taken_since(self, before: Records) -> Mapping[str, Any]:
         try:
@@ -143,33 +105,7 @@ class Stage:
                 became = attempts[-1].state.value if attempts else "not sent"
                 yield Message(slot.key, owing.route[slot], verdict.value, became, records.times(provider_key(slot)))
 
-    def done(self, letter: str, title: str, command: str, seen: str, rows: Iterable[tuple[str, str, str]] = ()) -> None:
-        step = Step(letter, title, command, seen, tuple(rows))
-        self.steps.append(step)
-        self._tell(step)
-
 
 def provider_key(slot: Slot) -> str:
     """Of the first attempt at it, in the sandbox's watch."""
     return key_for(CUSTOMERS, slot.reservation_id(1))
-
-
-def rows(report: "ReportResult") -> tuple[tuple[str, str, str], ...]:
-    return tuple((str(f["subject"]), str(f["verdict"]), str(f["note"])) for f in report.findings)
-
-
-def typed(command: str, plan: "StoredPlan") -> str:
-    return f"opsguard {command} {plan.digest[:12]}"
-
-
-def refused(result: "ApplyResult", code: RefusalCode) -> None:
-    as_expected = str(result.outcome) == "refused" and result.refusal is not None and result.refusal.code is code
-    must(as_expected and not result.receipts, f"expected a refusal {code}, got {result.outcome}: {words(result)}")
-
-
-def words(result: "ApplyResult") -> str:
-    return (
-        f"{result.refusal.code}"
-        if result.refusal
-        else result.failure or ", ".join(c.message for c in result.checks if not c.passed)
-    )

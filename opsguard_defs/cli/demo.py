@@ -14,8 +14,9 @@ from opsguard_defs.cli.output import emit, line, program, say, table
 from resources.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from opsguard_defs.demo import Played, Step
+    from opsguard_defs.demo import Played
     from opsguard_defs.demo_delivery import PlayedMessages
+    from opsguard_defs.demo_play import Step
     from opsguard_defs.sandbox import Sandbox
     from opsguard_defs.settings import Settings
 

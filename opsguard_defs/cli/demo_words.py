@@ -7,8 +7,9 @@ from opsguard_defs.cli.output import line, table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from opsguard_defs.demo import Played, Step
+    from opsguard_defs.demo import Played
     from opsguard_defs.demo_delivery import PlayedMessages
+    from opsguard_defs.demo_play import Step
 
 _COLUMNS = 100
 
