@@ -6,9 +6,10 @@ Not `dagster dev`, which can be neither scripted nor stopped safely (see `servic
 """
 
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -163,7 +164,7 @@ def first_report(sandbox: Sandbox, environment: dict[str, str], *, say: Say) -> 
 
 
 def _report(guard: str, sandbox: Sandbox, environment: dict[str, str], *, say: Say) -> None:
-    log = sandbox.layout.logs / "first_report.log"
+    log = sandbox.layout.logs / f"first_report_{guard}.log"
     log.touch(mode=0o600)
     with log.open("wb") as output:
         child = start_tied(
@@ -174,7 +175,8 @@ def _report(guard: str, sandbox: Sandbox, environment: dict[str, str], *, say: S
             new_session=True,
         )
         try:
-            child.wait(_REPORT_SECONDS)
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(_REPORT_SECONDS)
         finally:
             stop([child], seconds=5)
     if child.returncode != 0:
