@@ -8,6 +8,7 @@ MOST_BYTES: Final = 1_000_000
 
 
 class LocalHandler(BaseHTTPRequestHandler):
+    server: "LocalServer"
     protocol_version = "HTTP/1.1"
     timeout = 30
 
@@ -16,7 +17,7 @@ class LocalHandler(BaseHTTPRequestHandler):
 
     def is_local(self) -> bool:
         """A name that somebody pointed at us does not count: pages elsewhere must not read messages."""
-        port = self.server.server_address[1]
+        port = self.server.server_port
         return self.headers.get("Host", "") in {f"127.0.0.1:{port}", f"localhost:{port}"}
 
     def answer(self, status: int, text: str, kind: str, headers: Mapping[str, str] | None = None) -> None:
