@@ -2,12 +2,8 @@
 
 import http.client
 import json
-import os
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,49 +11,22 @@ import pytest
 from opsguard_defs.sandbox.servers.slack_sink import SlackSink
 from resources.slack.client import SlackResource
 from resources.slack.message import alert
+from tests.integration.receivers import command, get, port_when_ready
+from tests.patience import PATIENCE_SECONDS
 
 MODULE = "opsguard_defs.sandbox.servers.slack_sink"
 
 
-def until(found: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 30
-    while not found():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-
-
-def command(tmp_path: Path) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        MODULE,
-        "--root",
-        f"{tmp_path}/root",
-        "--ready",
-        f"{tmp_path}/ready",
-        "--log",
-        f"{tmp_path}/log",
-    ]
-
-
-def get(port: int, path: str, *, host: str = "") -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{port}"})
-    answer = connection.getresponse()
-    return answer.status, answer.read().decode()
-
-
 def post(port: int, path: str, body: object, *, kind: str = "application/json") -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
     connection.request("POST", path, json.dumps(body), {"Content-Type": kind})
     return connection.getresponse().status
 
 
 def test_the_child_takes_a_message_keeps_it_and_ends_on_a_signal(tmp_path: Path) -> None:
     for start in range(2):
-        child = subprocess.Popen(command(tmp_path))
-        until((tmp_path / "ready").exists, "the sink never got ready")
-        port = int((tmp_path / "ready").read_text())
+        child = subprocess.Popen(command(MODULE, tmp_path))
+        port = port_when_ready(tmp_path)
         slack = SlackResource(token="any", channel="#ops", base_url=f"http://127.0.0.1:{port}/api/")
         slack.post(alert(key=f"k{start}", event_type="opsguard_gaps", title="<b>t</b>", sentence="<script>alert(1)</script>"))
         assert len(json.loads(get(port, "/messages")[1])) == start + 1, "messages of the last start are still there"
@@ -65,32 +34,11 @@ def test_the_child_takes_a_message_keeps_it_and_ends_on_a_signal(tmp_path: Path)
         assert "<script>" not in page
         assert "<b>" not in page
         child.send_signal(signal.SIGTERM)
-        assert child.wait(timeout=20) == 0
+        assert child.wait(timeout=PATIENCE_SECONDS) == 0
         (tmp_path / "ready").unlink()
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert [line["body"]["metadata"]["event_payload"]["key"] for line in lines] == ["k0", "k1"]
     assert all("any" not in json.dumps(line) for line in lines)
-
-
-@pytest.mark.crash
-@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's parent-death signal is Linux's")
-def test_the_child_dies_with_a_killed_parent(tmp_path: Path) -> None:
-    parent = subprocess.Popen(
-        [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])", *command(tmp_path)], env=os.environ
-    )
-    until((tmp_path / "ready").exists, "the sink never got ready")
-    port = int((tmp_path / "ready").read_text())
-    parent.kill()
-    parent.wait()
-
-    def is_gone() -> bool:
-        try:
-            get(port, "/messages")
-        except OSError:
-            return True
-        return False
-
-    until(is_gone, "the sink outlived its parent")
 
 
 def test_pages_of_other_names_get_nothing(slack_sink: SlackSink) -> None:
