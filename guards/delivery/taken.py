@@ -71,9 +71,11 @@ def _sending(held: Reservation) -> Ruling:
 def _doubt(world: DeliveryWorld, held: Reservation) -> str:
     said = f" {_sentence(held.note)}" if held.note else ""
     seen = world.sightings.get(held.slot, "")
+    key = provider_key(held)
+    search = "Do that" if key in seen else f"Search the provider's records for {key}"  # a provider may have said where to look
     return (
         f"It may have been sent ({held.reason or 'no reason was kept'}).{said}{f' {_sentence(seen)}' if seen else ''} "
-        f"Search the provider's records for {provider_key(held)}, or ask the recipient, then `{resolve_command(held.slot.key)}` "
+        f"{search}, or ask the recipient, then `{resolve_command(held.slot.key)}` "
         "(or --not-sent); it is never sent again by itself."
     )
 

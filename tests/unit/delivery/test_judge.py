@@ -8,6 +8,7 @@ import pytest
 from guards.delivery.bodies import Body, NoBody, NoTemplate
 from guards.delivery.evidence import CheckIn, CheckIns, EvidenceUnreadable
 from guards.delivery.judge import judge
+from guards.delivery.message import provider_key
 from guards.delivery.outcome import Reason
 from guards.delivery.pins import Pins
 from guards.delivery.reservation import ReservationState as S
@@ -141,6 +142,19 @@ def test_doubt_says_why_what_the_provider_said_and_what_to_type() -> None:
     assert "Read timed out." in found.note
     assert "Slack cannot tell: history is not readable." in found.note
     assert "opsguard ledger resolve acme-1:2026-11-30:daily" in found.note
+
+
+def test_doubt_names_the_key_once_when_the_provider_has_said_where_to_search() -> None:
+    one = owed()
+    unknown = held(one, S.UNKNOWN, reason=Reason.NO_ANSWER)
+    key = provider_key(unknown)
+    told = only(
+        world(one, holds=[unknown], sightings={one.slot: f"webhook cannot tell: search the receiving system for the key {key}"})
+    )
+    untold = only(world(one, holds=[unknown]))
+    assert told.note.count(key) == untold.note.count(key) == 1
+    assert "Do that, or ask the recipient" in told.note
+    assert f"Search the provider's records for {key}" in untold.note
 
 
 def test_doubt_without_a_kept_reason_still_says_what_to_do() -> None:
