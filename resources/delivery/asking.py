@@ -1,7 +1,7 @@
 """Asking providers about messages in doubt. Looking changes nothing anywhere; what they answer is evidence, or a note for a person."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final, assert_never
 
@@ -12,11 +12,12 @@ from guards.delivery.registry import Provider
 from guards.delivery.slot import Slot
 from resources.providers.interface import CannotTell, Found, Message, NotFound, Sighting
 from resources.providers.interface import Provider as Opened
+from resources.pulse import nothing_moves
 
 logger = logging.getLogger(__name__)
 
 MOST_ASKED: Final = 50
-"""Per look. Each may take 20 s at a provider that hangs; whoever could not tell is not asked again in the same look."""
+"""Per look. Each may take 20 s at a provider that hangs."""
 CLOCK_SLACK: Final = timedelta(minutes=10)
 """Between the ledger's clock and a provider's."""
 
@@ -42,21 +43,35 @@ def sighting_of(held: Reservation, providers: Mapping[Provider, Opened], *, now:
         return CannotTell(f"looking failed with {type(error).__name__}")
 
 
-def ask_about(doubtful: Iterable[Reservation], providers: Mapping[Provider, Opened], *, now: datetime) -> dict[Slot, str]:
-    """One sentence per message in doubt, without its full stop. Bounded; those not asked about are left out."""
-    said: dict[Slot, str] = {}
-    silent: set[str] = set()
+def sightings(
+    doubtful: Iterable[Reservation],
+    providers: Mapping[Provider, Opened],
+    *,
+    now: Callable[[], datetime],
+    moved: Callable[[], None] = nothing_moves,
+) -> Iterator[tuple[Reservation, Provider, Sighting]]:
+    """Of those that could be asked about, in their order. Whoever could not tell is not asked again in the same look, and what is left out
+    for that does not count. `moved` is called before every look-up."""
+    asked = 0
+    silent: set[Provider] = set()
     for held in doubtful:
         pinned = message_of(held.pins)
         if pinned is None or pinned.route.provider in silent:
             continue
-        if len(said) == MOST_ASKED:
-            break
-        sighting = sighting_of(held, providers, now=now)
+        if asked == MOST_ASKED:
+            return
+        moved()
+        asked += 1
+        sighting = sighting_of(held, providers, now=now())
         if isinstance(sighting, CannotTell):
             silent.add(pinned.route.provider)
-        said[held.slot] = words(sighting, pinned.route.provider)
-    return said
+        yield held, pinned.route.provider, sighting
+
+
+def ask_about(doubtful: Iterable[Reservation], providers: Mapping[Provider, Opened], *, now: datetime) -> dict[Slot, str]:
+    """One sentence per message in doubt, without its full stop. Bounded; those not asked about are left out."""
+    asked = sightings(doubtful, providers, now=lambda: now)
+    return {held.slot: words(sighting, provider) for held, provider, sighting in asked}
 
 
 def words(sighting: Sighting, provider: Provider) -> str:

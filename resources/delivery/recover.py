@@ -14,12 +14,12 @@ from guards.delivery.refusal import LedgerRefused
 from guards.delivery.registry import Provider
 from guards.delivery.reservation import ReservationState
 from guards.delivery.slot import Slot
-from resources.delivery.asking import MOST_ASKED, is_about, receipt_for, sighting_of, words
+from resources.delivery.asking import is_about, receipt_for, sightings, words
 from resources.delivery.ledger import holdings_of
 from resources.delivery.receipts import write_missing
 from resources.delivery.route import DeliveryRoute
 from resources.ledger.interface import Ledger
-from resources.providers.interface import CannotTell, Found
+from resources.providers.interface import Found
 from resources.providers.interface import Provider as Opened
 from resources.pulse import nothing_moves
 from resources.state import StateStore
@@ -142,23 +142,14 @@ def _late_receipt(held: Reservation) -> Mapping[str, Json] | None:
 def _ask(
     ledger: Ledger, doubtful: list[Reservation], providers: Mapping[Provider, Opened], moved: Callable[[], None]
 ) -> list[Recovered]:
-    """Whoever could not tell is not asked again in the same run: it may hang for 20 s each time."""
     done: list[Recovered] = []
-    silent: set[Provider] = set()
-    for held in doubtful[:MOST_ASKED]:
-        pinned = message_of(held.pins)
-        if pinned is None or pinned.route.provider in silent:
-            continue
-        moved()
-        sighting = sighting_of(held, providers, now=ledger.now())
-        if isinstance(sighting, CannotTell):
-            silent.add(pinned.route.provider)
+    for held, provider, sighting in sightings(doubtful, providers, now=ledger.now, moved=moved):
         if not isinstance(sighting, Found):
-            done.append(Recovered(held.slot, Recovery.IN_DOUBT, words(sighting, pinned.route.provider)))
+            done.append(Recovered(held.slot, Recovery.IN_DOUBT, words(sighting, provider)))
             continue
         settled = ledger.reconcile(held.reservation_id, receipt=receipt_for(held, sighting.receipt))
         if isinstance(settled, LedgerRefused):
             done.append(Recovered(held.slot, Recovery.REFUSED, f"found, and not settled ({settled.code}): {settled.message}"))
         else:
-            done.append(Recovered(held.slot, Recovery.FOUND, f"{pinned.route.provider} holds it: settled as sent"))
+            done.append(Recovered(held.slot, Recovery.FOUND, f"{provider} holds it: settled as sent"))
     return done
