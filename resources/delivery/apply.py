@@ -116,7 +116,8 @@ class DeliveryApply:
                     return verdict
                 case Authorized(authorization):
                     remember(self.route, self.state, ledger, world.registry, run_id=self._run_id)
-                    return self._send_all(authorization, lease, ledger, observer, ended)
+                    by_standing = decision is not None and decision.channel == CHANNEL
+                    return self._send_all(authorization, lease, ledger, observer, ended, by_standing=by_standing)
 
     def _send_all(
         self,
@@ -125,11 +126,13 @@ class DeliveryApply:
         ledger: Ledger,
         observer: Observer,
         ended: Mapping[Slot, Lapse],
+        *,
+        by_standing: bool,
     ) -> tuple[Sent, ...] | Refused:
+        """`by_standing`: of the decision that was authorised, and not of one that followed: a decline must stop the rest."""
         used = self.state.use_approval(authorization)
         if used is not None:
             return used
-        decision = self._decision()
         sending = Sending(
             state=self.state,
             ledger=ledger,
@@ -137,7 +140,7 @@ class DeliveryApply:
             providers=self._providers,
             authorization=authorization,
             pulse=self._pulse_of(lease),
-            by_standing=decision is not None and decision.channel == CHANNEL,
+            by_standing=by_standing,
             watcher=self._watcher,
         )
         targets = delivery_targets(self.plan)
