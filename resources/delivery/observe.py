@@ -98,12 +98,7 @@ class Observer:
         now = self._ledger.now()
         wanted = set(slots)
         theirs = {slot.customer for slot in wanted}
-        narrowed = Registry(
-            digest=registry.digest,
-            zone=registry.zone,
-            customers={key: customer for key, customer in registry.customers.items() if key in theirs},
-            slot_identity=registry.slot_identity,
-        )
+        narrowed = replace(registry, customers={key: one for key, one in registry.customers.items() if key in theirs})
         found = tuple(one for one in owed(narrowed, since=now, until=now) if one.slot in wanted)
         return self._seen(registry, now, found, holdings_of(self._ledger.latest(wanted)), now)
 
