@@ -6,7 +6,7 @@ from typing import Final
 
 from guards.decision import Decision, DecisionKind
 from guards.delivery.slot import Slot, parse_slot
-from guards.delivery.standing import covering, uncovered
+from guards.delivery.standing import StandingApproval, covering, uncovered
 from guards.refusal import RefusalCode, Refused
 from resources.delivery.plans import delivery_targets, restored
 from resources.delivery.route import DeliveryRoute
@@ -23,10 +23,9 @@ def decide_by_standing(route: DeliveryRoute, state: StateStore, stored: StoredPl
     """The recorded approval, or why no standing approval gives it. A decline that stands beats it, as everywhere."""
     if not route.auto_send:
         return Refused(RefusalCode.NOT_APPROVED, "auto_send is off for this watch: a person approves each plan")
-    if refused := not_covered(route, state, stored):
-        return refused
-    slots = [target.slot for target in delivery_targets(restored(stored))]
-    behind = covering(state.standing.live(route.name), slots, watch=route.name, now=state.now())
+    behind = _behind(route, state, stored)
+    if isinstance(behind, Refused):
+        return behind
     names = ", ".join(dict.fromkeys(one.approved_by for one in behind))
     numbers = ", ".join(str(one.id) for one in behind)
     return state.decide(
@@ -41,13 +40,20 @@ def decide_by_standing(route: DeliveryRoute, state: StateStore, stored: StoredPl
 
 def not_covered(route: DeliveryRoute, state: StateStore, stored: StoredPlan) -> Refused | None:
     """None while live standing approvals name every target's customer and kind, and nobody declined a plan with one of them."""
+    behind = _behind(route, state, stored)
+    return behind if isinstance(behind, Refused) else None
+
+
+def _behind(route: DeliveryRoute, state: StateStore, stored: StoredPlan) -> tuple[StandingApproval, ...] | Refused:
+    """Those that cover it whole, from one reading: one that is revoked meanwhile stands behind nothing."""
     slots = [target.slot for target in delivery_targets(restored(stored))]
     if not slots:
         return Refused(RefusalCode.NOTHING_TO_DO, f"plan {stored.short} has no targets: there is nothing to decide")
     declined = declined_slots(state, route.name)
-    open_ = uncovered(state.standing.live(route.name), slots, watch=route.name, now=state.now(), declined=declined)
+    live, now = state.standing.live(route.name), state.now()
+    open_ = uncovered(live, slots, watch=route.name, now=now, declined=declined)
     if not open_:
-        return None
+        return covering(live, slots, watch=route.name, now=now)
     said_no = next((slot for slot in open_ if slot in declined), None)
     if said_no is not None:
         return Refused(
