@@ -16,7 +16,7 @@ from guards.delivery.world import DeliveryWorld
 from guards.finding import Finding
 from guards.plan import Plan
 from resources.delivery.ledger import remember
-from resources.delivery.report import look
+from resources.delivery.report import Observed, look
 from resources.delivery.route import DeliveryRoute
 from resources.ledger.interface import Ledger
 from resources.progress import Progress, silent
@@ -39,6 +39,13 @@ def make_report(
     Raises `ConfigurationError` for a registry that cannot be used, `Unreachable` and its kinds for a store that cannot be read.
     """
     seen = look(route, state, ledger, policy=policy, progress=progress)
+    return recorded(seen, route, state, ledger, policy=policy, run_id=run_id)
+
+
+def recorded(
+    seen: Observed, route: DeliveryRoute, state: StateStore, ledger: Ledger, *, policy: DeliveryPolicy, run_id: str
+) -> DeliveryReport:
+    """A look of just now, made under `policy`, as a report."""
     remember(route, state, ledger, seen.world.registry, run_id=run_id)
     stored = state.record_report(seen.plan, run_id=run_id, overrides=overrides_of(policy, route.policy))
     return DeliveryReport(world=seen.world, plan=seen.plan, stored=stored)

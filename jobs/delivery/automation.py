@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 
 from assets.delivery import delivery_names
-from assets.delivery_report import make_report
+from assets.delivery_report import recorded
 from assets.site import Site
 from assets.state_resource import State
 from guards.delivery.standing import covering
@@ -55,12 +55,12 @@ def standing_sensor(route: DeliveryRoute) -> dg.SensorDefinition:
                     yield dg.SkipReason("no standing approval is live: `opsguard standing allow` gives one")
                     return
                 with open_ledger(route, store) as ledger:
-                    targets = look(route, store, ledger, policy=policy).plan.targets
-                    slots = [target.slot for target in targets]
+                    seen = look(route, store, ledger, policy=policy)
+                    slots = [target.slot for target in seen.plan.targets]
                     if not covering(live, slots, watch=route.name, now=store.now()):
                         yield dg.SkipReason("nothing is due that a standing approval names")
                         return
-                    report = make_report(route, store, ledger, policy=policy, run_id=str(uuid.uuid4()))
+                    report = recorded(seen, route, store, ledger, policy=policy, run_id=str(uuid.uuid4()))
                 decision = decide_by_standing(route, store, report.stored)
         except OpsGuardError as error:
             yield dg.SkipReason(f"nothing was decided: {one_line(str(error), limit=300)}")
