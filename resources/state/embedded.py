@@ -14,16 +14,20 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from resources.errors import ConfigurationError, OpsGuardError, Unreachable
+from resources.state.embedded_server import says_ready
+from resources.state.keeper_lock import keeper_lives
 
 GRACE_SECONDS: Final = 10.0
 """How long an unused server stays up; OPSGUARD_POSTGRES_GRACE_SECONDS overrides. Short commands in a row share one server."""
 START_SECONDS: Final = 120.0
 """initdb takes 0.6 s, start 0.03 s; the rest is for a machine that is drowning."""
+POLL_SECONDS: Final = 0.02
 
 _held: Final[dict[Path, int]] = {}
 _opening: Final = threading.Lock()
@@ -46,7 +50,7 @@ def open_embedded(home: Path) -> str:
                 _held[home] = _join(home)
             with (home / "start.lock").open("a") as gate:
                 fcntl.flock(gate, fcntl.LOCK_EX)
-                return _running(home) or _start_keeper(home)
+                return _running(home) or _wait_for_keeper(home) or _start_keeper(home)
         except OSError as error:
             raise ConfigurationError(
                 f"the embedded PostgreSQL needs a directory it can write, and {home} is not one ({error.strerror or error}): "
@@ -72,9 +76,26 @@ def _running(home: Path) -> str | None:
     try:
         url = (home / "url").read_text()
         with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), 5):
-            return url
+            return url if says_ready(home / "data") else None
     except (OSError, ValueError):
         return None
+
+
+def _wait_for_keeper(home: Path) -> str | None:
+    """The URL once the keeper that lives has started its server (again), or None when no keeper lives.
+
+    One home has one keeper: a second would wait in vain for the first one's server to end, or take its place under another URL.
+    """
+    deadline = time.monotonic() + START_SECONDS
+    while keeper_lives(home):
+        if url := _running(home):
+            return url
+        if time.monotonic() > deadline:
+            raise Unreachable(
+                f"the embedded PostgreSQL has not answered for {START_SECONDS:.0f} s; see {home / 'keeper.log'} and {home / 'log'}"
+            )
+        time.sleep(POLL_SECONDS)
+    return None
 
 
 def _start_keeper(home: Path) -> str:

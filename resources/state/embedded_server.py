@@ -218,20 +218,27 @@ def _tie_to_parent() -> None:
 
 
 def _ready(data: Path, process: "subprocess.Popen[bytes]", deadline: float) -> bool:
-    """A killed server's stale file also says ready: its first line must be this process."""
     while time.monotonic() < deadline:
         if process.poll() is not None:
             return False
-        try:
-            lines = (data / "postmaster.pid").read_text().splitlines()
-            if int(lines[0]) == process.pid and lines[7].strip() == "ready":
-                return True
-        except (FileNotFoundError, IndexError, ValueError):
-            pass
+        if says_ready(data) == process.pid:
+            return True
         time.sleep(0.01)
     process.kill()
     process.wait()
     return False
+
+
+def says_ready(data: Path) -> int | None:
+    """The process number of the server that says it takes queries. A killed server's stale file says so too: compare, or connect.
+
+    A server writes the file before it listens, so one that answers on its port and does not say so yet is starting or recovering.
+    """
+    try:
+        lines = (data / "postmaster.pid").read_text().splitlines()
+        return int(lines[0]) if lines[7].strip() == "ready" else None
+    except (FileNotFoundError, IndexError, ValueError):
+        return None
 
 
 def _last_words(log: Path) -> str:

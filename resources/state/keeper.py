@@ -4,7 +4,7 @@
 
 Started by `resources.state.embedded`; one line of JSON on standard output says `{"port": N}` or what went wrong. Clients hold a
 shared lock on HOME/clients.lock for as long as they live (the kernel drops it, also after SIGKILL). A server that dies is started
-again on the same port with its own crash recovery, so that URLs which clients hold stay good.
+again on the same port with its own crash recovery, so that URLs which clients hold stay good; clients that come meanwhile wait.
 """
 
 import fcntl
@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 from resources.errors import ConfigurationError, OpsGuardError, Unreachable
 from resources.state.embedded_server import DATABASE, ROLE, initialise, start
+from resources.state.keeper_lock import keeping
 
 POLL_SECONDS: Final = 0.25
 RESTARTS: Final = 5
@@ -87,12 +88,17 @@ def _in_use(clients: TextIO) -> bool:
 def _stop(process: "subprocess.Popen[bytes]") -> None:
     if process.poll() is not None:
         return
-    process.send_signal(signal.SIGINT)
-    try:
-        process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGQUIT)  # immediate shutdown: the next start recovers from the log
-        process.wait(STOP_SECONDS)
+    for stronger in (
+        signal.SIGINT,
+        signal.SIGQUIT,
+        signal.SIGKILL,
+    ):  # after any but the first the next start recovers from the log
+        process.send_signal(stronger)
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            continue
+        return
 
 
 def _password(home: Path, *, fresh: bool) -> str:
@@ -134,7 +140,8 @@ def _leave(_signal: int, _frame: object) -> None:
 def main(arguments: list[str]) -> int:
     home, grace_seconds = Path(arguments[0]), float(arguments[1])
     try:
-        keep(home, grace_seconds=grace_seconds, answer=sys.stdout)
+        with keeping(home):
+            keep(home, grace_seconds=grace_seconds, answer=sys.stdout)
     except OpsGuardError as error:
         _tell(sys.stdout, {"error": type(error).__name__, "message": str(error)})
         return error.exit_code

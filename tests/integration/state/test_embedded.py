@@ -1,14 +1,18 @@
 """The embedded PostgreSQL: one per home, shared, gone after its last client, back after every kill, and clear when it cannot be."""
 
+import fcntl
 import json
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -187,6 +191,48 @@ def test_no_acknowledged_row_is_lost_when_the_server_is_killed_in_mid_stream(hom
         assert {f"key-{number}" for number in numbers} <= queued
         assert {f"p-{number}" for number in numbers} <= reserved
         assert store.ledger.verify().faults == ()
+
+
+def test_a_client_that_comes_while_a_killed_server_is_started_again_waits_for_it(home):
+    """A second keeper would wait for the first one's server in vain, or take its place under another URL."""
+    url = open_embedded(home)
+    (keeper,) = running(home)["keeper"]
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        (server,) = running(home)["postgres"]
+        os.kill(server, signal.SIGKILL)
+        until(lambda: not answers(url), "the end of the server's port")
+        client = subprocess.Popen(
+            [sys.executable, "-m", "tests.integration.state.stream", home], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+        until(lambda: is_locked(home / "start.lock"), "the client at the gate")
+        time.sleep(1)  # long enough for a second keeper to be seen, if there were one
+        keepers = running(home)["keeper"]
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    assert client.stdout.readline() == "0\n"
+    client.kill()
+    client.communicate()
+    assert keepers == [keeper]
+    assert running(home)["keeper"] == [keeper]
+    assert open_embedded(home) == url
+
+
+def answers(url: str) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", urlsplit(url).port), 5):
+            return True
+    except OSError:
+        return False
+
+
+def is_locked(path: Path) -> bool:
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def test_one_killed_backend_costs_others_no_more_than_a_retry(home):
