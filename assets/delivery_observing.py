@@ -12,7 +12,7 @@ from assets.delivery_checks import examine_and_publish, ledger_check_specs, ledg
 from assets.delivery_days import days_ahead, log_days
 from assets.delivery_report import make_report, plan_page
 from assets.failing import INCOMPLETE, failing_with_exit_code
-from assets.plan_page import DECISION_CHECK, decision_check, plan_metadata
+from assets.plan_page import decision_check, decision_check_spec, plan_metadata
 from assets.report_run import Tell, counted, forget_what_is_old
 from assets.site import Site
 from assets.state_resource import State
@@ -39,11 +39,7 @@ def observing_assets(route: DeliveryRoute, site: Site, *, tell: Tell) -> dg.Asse
         ],
         check_specs=[
             *ledger_check_specs(route),
-            dg.AssetCheckSpec(
-                DECISION_CHECK,
-                asset=plan_key,
-                description="Nothing waits for a person: no gap, and no plan to approve. This is the page to decide on.",
-            ),
+            decision_check_spec(plan_key),
         ],
         can_subset=True,
         config_schema=config_fields(DeliveryPolicy, route.policy),

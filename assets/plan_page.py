@@ -138,6 +138,14 @@ def check_description(page: PlanPage) -> str:
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
+def decision_check_spec(key: dg.AssetKey) -> dg.AssetCheckSpec:
+    return dg.AssetCheckSpec(
+        DECISION_CHECK,
+        asset=key,
+        description="Nothing waits for a person: no gap, and no plan to approve. This is the page to decide on.",
+    )
+
+
 def decision_check(page: PlanPage, *, asset_key: Sequence[str] | None = None) -> dg.AssetCheckResult:
     """`plan_needs_a_decision`: passes when nothing is owed and nothing waits for a person."""
     return dg.AssetCheckResult(

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import dagster as dg
 
+from assets.check_result import check_result
 from assets.config_fields import checked, config_fields
 from assets.failing import INCOMPLETE, failing_with_exit_code
 from assets.known_guards import SPOOL, Names
-from assets.plan_page import DECISION_CHECK, decision_check, plan_metadata
+from assets.plan_page import decision_check, decision_check_spec, plan_metadata
 from assets.report_run import Tell, counted, forget_what_is_old
 from assets.site import Site
 from assets.spool_report import SpoolReport, make_report, plan_page
@@ -87,11 +88,7 @@ def observing_assets(route: SpoolRoute, site: Site, *, tell: Tell) -> dg.AssetsD
                 dg.AssetCheckSpec("complete", asset=spool_key(route, thing), description="The whole directory was seen.")
                 for thing in LISTINGS
             ),
-            dg.AssetCheckSpec(
-                DECISION_CHECK,
-                asset=spool_key(route, "plan"),
-                description="Nothing waits for a person: no gap, and no plan to approve. This is the page to decide on.",
-            ),
+            decision_check_spec(spool_key(route, "plan")),
         ],
         config_schema=config_fields(SpoolPolicy, route.policy),
         op_tags={"opsguard/guard": "spool"},
@@ -108,20 +105,13 @@ def observing_assets(route: SpoolRoute, site: Site, *, tell: Tell) -> dg.AssetsD
             forget_what_is_old(store, state.retention_days, context.run.run_id, context.log)
         for thing, listing in zip(LISTINGS, _listings(report), strict=True):
             yield dg.MaterializeResult(spool_key(route, thing), metadata=_listing_metadata(listing))
-            yield listing_check(route, thing, listing)
+            yield check_result(checks.complete(listing), spool_key(route, thing))
         yield dg.MaterializeResult(
             spool_key(route, "plan"), metadata=plan_metadata(page), data_version=dg.DataVersion(report.plan.digest)
         )
         yield decision_check(page, asset_key=spool_key(route, "plan").path)
 
     return observe
-
-
-def listing_check(route: SpoolRoute, thing: str, listing: Listing) -> dg.AssetCheckResult:
-    outcome = checks.complete(listing)
-    return dg.AssetCheckResult(
-        passed=outcome.passed, asset_key=spool_key(route, thing), check_name=outcome.name, description=outcome.message
-    )
 
 
 def _listings(report: SpoolReport) -> tuple[Listing, Listing, Listing]:
