@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from guards.delivery.refusal import LedgerCode, LedgerRefused
+from opsguard_defs.cli.exits import Exit
 from opsguard_defs.cli.ledger_store import Place, looking, places
+from opsguard_defs.cli.ledger_words import attempt_json
 from opsguard_defs.cli.options import comment
+from opsguard_defs.cli.output import emit, line
 from resources.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -37,6 +40,15 @@ def said_why(text: str, what: str) -> str:
     if not said:
         raise ConfigurationError(f"--comment must say what this rests on: {what}")
     return said
+
+
+def only_shown(found: Held, result: str, what: str, *, as_json: bool) -> Exit:
+    """Without --yes: what the ledger holds, and what --yes would do. `result` is the key under which its answer would stand."""
+    if as_json:
+        emit({"held": attempt_json(found.attempt), result: None, "refusal": None})
+    else:
+        line(what)
+    return Exit.DONE
 
 
 def find_held(settings: "Settings", store: str, where: str) -> Held | None:

@@ -7,7 +7,7 @@ import typer
 from guards.delivery.outcome import LONGEST_NOTE, Approval, Reason
 from guards.delivery.refusal import LedgerRefused
 from opsguard_defs.cli.exits import Exit
-from opsguard_defs.cli.ledger_held import NOT_THERE, By, Held, Where, Yes, find_held, said_why
+from opsguard_defs.cli.ledger_held import NOT_THERE, By, Where, Yes, find_held, only_shown, said_why
 from opsguard_defs.cli.ledger_resolve import ledger
 from opsguard_defs.cli.ledger_store import Place, StoreOption, opened
 from opsguard_defs.cli.ledger_words import attempt_json, refused_exit, show_attempts
@@ -47,7 +47,7 @@ def replace(
     if not as_json:
         show_attempts([found.attempt])
     if not yes:
-        return _only_shown(found, "opened", f"--yes opens attempt {found.attempt.attempt + 1}", as_json=as_json)
+        return only_shown(found, "opened", f"--yes opens attempt {found.attempt.attempt + 1}", as_json=as_json)
     slot = found.attempt.slot
     with opened(settings, found.place) as held:
         pins = _pins_now(settings, found.place, held, slot)
@@ -86,7 +86,7 @@ def abandon(
     if not as_json:
         show_attempts([found.attempt])
     if not yes:
-        return _only_shown(found, "abandoned", "--yes gives it up; its slot stays taken", as_json=as_json)
+        return only_shown(found, "abandoned", "--yes gives it up; its slot stays taken", as_json=as_json)
     with opened(settings, found.place) as held:
         answer = held.abandon(found.attempt.reservation_id, reason=Reason.WITHDRAWN, note=note)
     if isinstance(answer, LedgerRefused):
@@ -95,14 +95,6 @@ def abandon(
         emit({"held": attempt_json(found.attempt), "abandoned": attempt_json(answer), "refusal": None})
     else:
         line(f"given up: {answer.slot.key} is never sent; tell the customer by hand if they wait for it")
-    return Exit.DONE
-
-
-def _only_shown(found: Held, result: str, what: str, *, as_json: bool) -> Exit:
-    if as_json:
-        emit({"held": attempt_json(found.attempt), result: None, "refusal": None})
-    else:
-        line(what)
     return Exit.DONE
 
 

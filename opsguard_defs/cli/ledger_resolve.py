@@ -7,7 +7,7 @@ import typer
 from guards.delivery.refusal import LedgerRefused
 from opsguard_defs.cli.exits import Exit
 from opsguard_defs.cli.ledger import ledger
-from opsguard_defs.cli.ledger_held import NOT_THERE, By, Where, Yes, find_held, said_why
+from opsguard_defs.cli.ledger_held import NOT_THERE, By, Where, Yes, find_held, only_shown, said_why
 from opsguard_defs.cli.ledger_store import StoreOption, opened
 from opsguard_defs.cli.ledger_words import attempt_json, refused_exit, show_attempts
 from opsguard_defs.cli.options import AsJson, person
@@ -46,11 +46,8 @@ def resolve(
     if not as_json:
         show_attempts([found.attempt])
     if not yes:
-        if as_json:
-            emit({"held": attempt_json(found.attempt), "resolved": None, "refusal": None})
-        else:
-            line(f"--yes records that it was {'sent' if was_sent else 'not sent'}")
-        return Exit.DONE
+        what = f"--yes records that it was {'sent' if was_sent else 'not sent'}"
+        return only_shown(found, "resolved", what, as_json=as_json)
     with opened(settings, found.place) as held:
         answer = _resolved(held, found.attempt, was_sent=was_sent, who=who, evidence=evidence)
     if isinstance(answer, LedgerRefused):

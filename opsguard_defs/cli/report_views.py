@@ -24,7 +24,7 @@ _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 def day_of(text: str) -> date:
     """`2026-11-30`."""
     try:
-        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.ASCII):
+        if _DAY.fullmatch(text):
             return date.fromisoformat(text)
     except ValueError:
         pass
