@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import pytest
-
 from tests.need import unavailable
 
 Page: TypeAlias = Any
@@ -29,16 +27,25 @@ FLAGS = (
 
 
 @contextmanager
-def browser_page(*more_flags: str) -> Iterator[Page]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+def chromium(*more_flags: str) -> Iterator[Any]:
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        unavailable("Playwright", "pip install playwright")
     if not CHROMIUM.exists():
         unavailable("Chromium", "apt-get install -y --no-install-recommends chromium fonts-dejavu-core")
-    with playwright.sync_playwright() as started:
+    with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=str(CHROMIUM), headless=True, args=[*FLAGS, *more_flags])
         try:
-            yield browser.new_page(viewport={"width": 1440, "height": 900})
+            yield browser
         finally:
             browser.close()
+
+
+@contextmanager
+def browser_page(*more_flags: str) -> Iterator[Page]:
+    with chromium(*more_flags) as browser:
+        yield browser.new_page(viewport={"width": 1440, "height": 900})
 
 
 def seen(page: Page, text: str, *, patience_ms: int = PATIENCE_MS) -> None:

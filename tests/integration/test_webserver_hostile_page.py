@@ -16,31 +16,24 @@ import pytest
 from opsguard_defs.dagster_home import prepare
 from opsguard_defs.processes import module_command, module_environment, start_tied, stop
 from opsguard_defs.services import free_port
+from tests.browser.chromium import chromium
 from tests.integration.webserver_tiny.serving import LAUNCH, READ, SECRET, Site, served
-from tests.need import unavailable
 from tests.patience import until
 
 pytestmark = pytest.mark.browser
 
-CHROMIUM = Path("/usr/bin/chromium")
 REBOUND = "rebound.example"
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--disable-dev-shm-usage", f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
+FLAGS = (
+    f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
     "--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests",  # our guard is tested, not the newest browser's
-]  # fmt: skip
+)
 TEMPLATE = (Path(__file__).parent / "webserver_tiny" / "hostile.html").read_text()
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-    if not CHROMIUM.exists():
-        unavailable("Chromium", "apt-get install -y --no-install-recommends chromium fonts-dejavu-core")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=str(CHROMIUM), headless=True, args=FLAGS)
-        yield browser
-        browser.close()
+    with chromium(*FLAGS) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
