@@ -5,7 +5,7 @@ import threading
 from guards.delivery.outcome import Reason, unknown
 from guards.delivery.slot import Grant
 from resources.ledger.interface import MOST_PER_PAGE, Ledger, Snapshot
-from tests.ledgers.builders import LEE, OTHER_PINS, PINS, RECEIPT, code, feed, granted, reserved, told, weekly
+from tests.ledgers.builders import LEE, OTHER_PINS, RECEIPT, code, feed, granted, reserved, told, weekly
 
 
 def all_pages(ledger: Ledger, *, limit: int) -> list[Snapshot]:
@@ -138,4 +138,3 @@ def test_pages_taken_while_others_write_are_each_whole(world, ledger):
     assert len(set(revisions)) == len(revisions), "a token came back"
     assert ledger.snapshot().following is None
     assert ledger.verify().faults == ()
-    assert PINS

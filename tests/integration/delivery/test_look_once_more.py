@@ -21,7 +21,8 @@ from resources.providers.chosen import open_providers
 from resources.providers.interface import CannotTell, Capabilities, Found, Message, Sighting
 from resources.providers.settings import ProviderSettings, WebhookEndpoint
 from tests.integration.delivery.test_send import with_bodies
-from tests.integration.delivery.watch import DAILY, WEEKLY, Watch, ended
+from tests.integration.delivery.watch import DAILY, WEEKLY, Watch
+from tests.patience import ended
 from tests.servers.webhook import LyingWebhook, lying_webhook
 
 Made = Callable[..., Watch]
@@ -165,9 +166,9 @@ def granted_and_ended(watch: Watch, key: str) -> Grant:
         pins = current_pins(watch.route, watch.state, ledger, slot)
         assert pins is not None
         held = ledger.reserve(slot, pins, key="slow-run")
-        grant = ledger.grant(held.reservation_id, holder="slow-run", ttl_seconds=1)  # type: ignore[union-attr]
+        grant = ledger.grant(held.reservation_id, holder="slow-run", ttl_seconds=0)  # type: ignore[union-attr]
         assert isinstance(grant, Grant)
-    assert [one.what for one in watch.recovered()] == [Recovery.EXPIRED, Recovery.IN_DOUBT]
+    assert [one.what for one in watch.recover()] == [Recovery.EXPIRED, Recovery.IN_DOUBT]
     return grant
 
 
@@ -234,9 +235,10 @@ def test_a_run_that_was_stopped_after_its_call_settles_what_recovery_had_ended(b
         if (step, moment) == (Step.CALL, Moment.AFTER):
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    child = watch.forked(lambda mine: mine.apply(stored, run_id="stopped", watcher=stop, lease_seconds=1))
+    child = watch.forked(lambda mine: mine.apply(stored, run_id="stopped", watcher=stop))
     assert os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1])
-    assert [one.what for one in watch.recovered()] == [Recovery.EXPIRED, Recovery.IN_DOUBT]
+    watch.time_passes()
+    assert [one.what for one in watch.recover()] == [Recovery.EXPIRED, Recovery.IN_DOUBT]
     os.kill(child, signal.SIGCONT)
     ended(child)
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from guards.check import CheckOutcome
-from guards.refusal import Refused
 from resources.delivery.examine import examine
 from resources.delivery.ledger import open_ledger
 from resources.delivery.receipts import without_receipt
@@ -45,20 +44,10 @@ def test_a_run_that_dies_before_its_grant_leaves_a_message_that_the_next_plan_se
     assert watch.sent_files() == []
     assert watch.verdicts()[key] == "due"
 
-    sent = again(watch)
+    sent = watch.send()
 
     assert sent[key].outcome is Outcome.SENT
     assert len(watch.sent_files()) == 1
-
-
-def again(watch: Watch) -> dict[str, object]:
-    """A new plan, approved and applied as soon as the dead run's lease has ended."""
-    stored = watch.approved()
-    while True:
-        sent = watch.apply(stored)
-        if not isinstance(sent, Refused):
-            return dict(sent)
-        assert sent.code == "busy", sent
 
 
 @pytest.mark.parametrize(("step", "moment"), [(Step.GRANT, Moment.AFTER), (Step.CALL, Moment.BEFORE)])
@@ -69,7 +58,7 @@ def test_a_run_that_dies_between_grant_and_call_leaves_doubt_and_nobody_calls(ma
     (key,) = with_bodies(watch)
     watch.killed_at(watch.approved(), step, moment)
 
-    done = watch.recovered()
+    done = watch.recover()
 
     assert [one.what for one in done] == [Recovery.EXPIRED, Recovery.IN_DOUBT]
     assert watch.state_of(key) == "unknown"
@@ -88,7 +77,7 @@ def test_a_run_that_dies_after_its_call_is_settled_by_what_the_provider_holds(ma
     watch.killed_at(watch.approved(), step, moment)
     assert len(watch.sent_files()) == 1
 
-    done = watch.recovered()
+    done = watch.recover()
 
     assert [one.what for one in done] == [Recovery.EXPIRED, Recovery.FOUND]
     assert watch.state_of(key) == "resolved_sent"
@@ -118,8 +107,8 @@ def test_a_provider_that_cannot_look_is_asked_nothing_twice_and_called_once(made
         first, second = with_bodies(watch)
         watch.killed_at(watch.approved(), Step.CALL, Moment.AFTER)
 
-        watch.recovered()
-        sent = again(watch)
+        watch.recover()
+        sent = watch.send()
 
         assert watch.state_of(first) == "unknown"
         assert list(sent) == [second]
@@ -148,7 +137,7 @@ def test_recovering_twice_changes_nothing_more(made: Made) -> None:
     watch.customer("acme-1", DAILY)
     with_bodies(watch)
     watch.killed_at(watch.approved(), Step.GRANT, Moment.AFTER)
-    watch.recovered()
+    watch.recover()
 
     with open_ledger(watch.route, watch.state) as ledger:
         before = ledger.head()
