@@ -3,12 +3,14 @@
 import json
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guards.canonical import canonical_json
+from guards.delivery import row as row_module
 from guards.delivery import transition
 from guards.delivery.outcome import Reason
 from guards.delivery.pins import AUTHORITY, MAY_FAIL_KNOWN, Pins
@@ -127,6 +129,53 @@ def test_whatever_is_pinned_is_read_back_with_its_digests(facts):
     assert again.bytes == row.bytes
     assert again.entry.pins_digest == Pins(facts).digest
     assert canonical_json(again.as_json()) == row.bytes
+
+
+OTHERS = b'0a"\\{}[]:, \x7f\xff'
+
+
+def read(stored: bytes) -> Row | str:
+    try:
+        return parse_row(stored)
+    except NotARow as problem:
+        return str(problem)
+
+
+def read_by_decoding(stored: bytes) -> Row | str:
+    with patch.object(row_module, "_by_form", return_value=None):
+        return read(stored)
+
+
+def test_rows_are_read_the_same_by_their_form_and_by_decoding_whatever_byte_of_them_changes():
+    stored = [row.bytes for row in long_history().rows if len(row.bytes) < 2000] + [opening_row().bytes]
+    for whole in stored:
+        assert read(whole) == read_by_decoding(whole)
+        assert row_module._by_form(whole.decode())
+    for whole in (stored[-1], stored[-2], stored[0]):
+        for at in range(len(whole)):
+            for other in (OTHERS[at % len(OTHERS)], whole[at] ^ 1):
+                changed = whole[:at] + bytes((other,)) + whole[at + 1 :]
+                assert read(changed) == read_by_decoding(changed)
+            shorter = whole[:at] + whole[at + 1 :]
+            assert read(shorter) == read_by_decoding(shorter)
+
+
+@given(st.text(max_size=20), st.dictionaries(st.text(max_size=5), json_values, max_size=3))
+def test_notes_and_evidence_of_any_text_are_read_the_same_by_form_and_by_decoding(note, evidence):
+    opened = opening_row()
+    stored = replace(opened, entry=replace(opened.entry, note=note, evidence=evidence)).bytes
+    again = read(stored)
+    assert again == read_by_decoding(stored)
+    assert not isinstance(again, Row) or (again.entry.note, canonical_json(again.as_json())) == (note, stored)
+
+
+@pytest.mark.parametrize(
+    "pins", ['{"authority":{},"facts":{"b":1,"a":1}}', '{"authority":{},"facts":{"a":1.5}}', '{"authority":{},"facts":{}}']
+)
+def test_pins_of_the_usual_form_are_still_read_exactly(pins):
+    stored = opening_row(Pins({"name": "a"})).bytes.replace(b'{"authority":{},"facts":{"name":"a"}}', pins.encode())
+    assert isinstance(read(stored), str)
+    assert read(stored) == read_by_decoding(stored)
 
 
 def test_thin_pins_keep_digest_and_rules():
