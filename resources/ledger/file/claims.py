@@ -95,6 +95,15 @@ def parse_claim(stored: bytes) -> Claim | None:
         return None
 
 
+def made_on(stored: bytes) -> Head:
+    """The head that a claim names, whatever else it holds: compare the whole. The empty one for what names none."""
+    try:
+        after = json.loads(stored)["claim"]["after"]
+        return Head(after["sequence"], after["digest"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return Head()
+
+
 def path_of(slot: Slot, attempt: int) -> str:
     return f"{NAME}/{slot.customer}/{slot.period}/{_file_name(slot.kind, attempt)}"
 

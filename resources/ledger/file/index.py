@@ -91,7 +91,7 @@ class Index:
 
     def places(self, key: str) -> tuple[Place, ...]:
         held = self.rows.get(key)
-        return tuple(Place(*each) for each in _PLACE.iter_unpack(memoryview(held)[1:])) if held else ()
+        return tuple(map(Place._make, _PLACE.iter_unpack(memoryview(held)[1:]))) if held else ()
 
     def state(self, key: str) -> ReservationState:
         return _STATES[self.rows[key][0]]

@@ -1,18 +1,20 @@
 """One transition: read the slot, ask the rule, append what it says. Claim durable, then row durable, then the answer."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
+from guards.canonical import Json, canonical_json
 from guards.delivery import row as chain
 from guards.delivery import transition
 from guards.delivery.entry import Entry, Event, IllegalEntry, Reservation, advance
 from guards.delivery.refusal import LedgerCode, LedgerRefused
 from guards.delivery.reservation import ReservationState
-from guards.delivery.row import Head, NotARow, Row, parse_row
+from guards.delivery.row import NotARow, Row, parse_row
 from guards.delivery.slot import Slot
 from guards.delivery.transition import Ruling
-from resources.ledger.file.claims import Claim, claim_of, parse_claim
+from resources.ledger.file.claims import Claim, claim_of, made_on, parse_claim
 from resources.ledger.file.claims import path_of as claim_path
 from resources.ledger.file.core import Core
 from resources.ledger.file.index import key_of, slot_of
@@ -109,14 +111,13 @@ class Mover:
         stored = self._core.claims.read(current.slot, current.attempt)
         if stored is None:
             return "its claim is gone"
-        claim = parse_claim(stored)
         wanted = Claim(
             slot=current.slot,
             attempt=current.attempt,
             pins=current.pins,
             key=current.key,
             approval=dict(current.opened_under),
-            after=claim.after if claim is not None else Head(),
+            after=made_on(stored),
         )
         if stored != wanted.bytes:
             return "its claim is not what was written"
@@ -180,7 +181,7 @@ class Mover:
 
     def _written(self, current: Reservation | None, rows: tuple[Row, ...], *, durable_anchor: bool = False) -> Reservation:
         key = key_of(rows[0].entry.slot)
-        before = self._reader.attempts(key)
+        before = self._reader.just_read(key)
         assert isinstance(before, tuple)
         after = [each.reservation for each in before]
         for row in rows:
@@ -199,6 +200,12 @@ class Mover:
 def _as_read(row: Row) -> Entry:
     """As it will be read, not the caller's own objects."""
     entry = row.entry
-    if entry.pins is None and not (entry.receipt or entry.evidence or entry.approval):
+    if entry.pins is not None:
+        return parse_row(row.bytes).entry
+    if not (entry.receipt or entry.evidence or entry.approval):
         return entry
-    return parse_row(row.bytes).entry
+    return replace(entry, receipt=_copy(entry.receipt), evidence=_copy(entry.evidence), approval=_copy(entry.approval))
+
+
+def _copy(said: Mapping[str, Json]) -> Mapping[str, Json]:
+    return json.loads(canonical_json(said)) if said else {}

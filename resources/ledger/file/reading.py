@@ -64,6 +64,11 @@ class Reader:
         self._keep(key, wanted, folded)
         return folded
 
+    def just_read(self, key: str) -> tuple[Attempt, ...] | Doubt:
+        """What `attempts` answered under the same hold of the lock: its rows are not read once more."""
+        kept = self._kept.get(key)
+        return kept[1] if kept is not None and kept[0] == self._core.index.places(key) else self.attempts(key)
+
     def keep(self, key: str, reservations: tuple[Attempt, ...]) -> None:
         """What was just appended need not be parsed again."""
         self._keep(key, self._core.index.places(key), reservations)

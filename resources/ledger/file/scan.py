@@ -178,10 +178,12 @@ class Scan:
         return found[1].decode("ascii") if found else None
 
     def _line_at(self, sequence: int) -> tuple[str, bytes] | None:
-        place = self.index.where(sequence)
+        place, following = self.index.where(sequence), self.index.where(sequence + 1)
         if place is None:
             return None
-        return split_line(self._segments.read(*place, LONGEST_LINE).partition(b"\n")[0])
+        is_known = following is not None and following[0] == place[0] and following[1] > place[1]
+        size = following[1] - place[1] if following is not None and is_known else LONGEST_LINE
+        return split_line(self._segments.read(*place, size).partition(b"\n")[0])
 
     def fault(self, kind: FaultKind, sequence: int, why: str, slot: Slot | None = None) -> None:
         self.faults.append(Fault(kind, sequence, why, slot))
