@@ -36,6 +36,10 @@ class Access(ABC):
         """Under the lock: what others have done since."""
 
     @abstractmethod
+    def look_ahead(self) -> None:
+        """Without the lock, while another process has it and this one is the next: what can be known already of what that one did."""
+
+    @abstractmethod
     def give_up(self, failed: SyncFailed) -> None:
         """Under the lock, which ends with it: closes the store."""
 
@@ -79,7 +83,7 @@ class Access(ABC):
 
     def _acquire(self) -> None:
         try:
-            self._lock.acquire()
+            self._lock.acquire(self.look_ahead)
             mine, named = self.disk.status(self._lock.file), self.disk.status_of(LOCK)
             here, at_path = self.disk.status_of(), self.disk.status_of_root()
         except OSError as error:

@@ -78,6 +78,10 @@ def parse_anchor(stored: bytes) -> Anchor | None:
         return None
 
 
+def _newer(one: Anchor | None, two: Anchor | None) -> Anchor | None:
+    return two if one is None or (two is not None and two.serial > one.serial) else one
+
+
 class AnchorFile:
     """Read and written while the store's lock is held."""
 
@@ -85,16 +89,26 @@ class AnchorFile:
         self._disk = disk
         self._file = file
         self.slots: list[Anchor | None] = [None] * SLOTS
+        self._stored: list[bytes] = [b""] * SLOTS
         self.is_whole = False
 
     def read(self) -> None:
         stored = self._disk.read(self._file, 0, SLOTS * SLOT_BYTES + 1)
-        self.slots = [parse_anchor(stored[number * SLOT_BYTES : (number + 1) * SLOT_BYTES]) for number in range(SLOTS)]
+        for number in range(SLOTS):
+            slot = stored[number * SLOT_BYTES : (number + 1) * SLOT_BYTES]
+            if slot != self._stored[number]:  # another process writes one slot at a time
+                self._stored[number], self.slots[number] = slot, parse_anchor(slot)
         self.is_whole = len(stored) == SLOTS * SLOT_BYTES
+
+    def peek(self) -> Anchor | None:
+        """Without the lock: the newest that can be read at this moment, when one slot may be half written."""
+        stored = self._disk.read(self._file, 0, SLOTS * SLOT_BYTES)
+        one, two = (parse_anchor(stored[number * SLOT_BYTES : (number + 1) * SLOT_BYTES]) for number in range(SLOTS))
+        return _newer(one, two)
 
     @property
     def newest(self) -> Anchor | None:
-        return max((each for each in self.slots if each is not None), key=lambda each: each.serial, default=None)
+        return _newer(*self.slots)
 
     @property
     def damaged(self) -> tuple[int, ...]:
@@ -126,9 +140,9 @@ class AnchorFile:
         number = self._spare()
         data = made.bytes
         if self._disk.overwrite(self._file, number * SLOT_BYTES, data) != len(data):
-            self.slots[number] = None
+            self._stored[number], self.slots[number] = b"", None
             raise OSError(errno.ENOSPC, "the anchor was not taken whole")
-        self.slots[number] = made
+        self._stored[number], self.slots[number] = data, made
         if sync:
             synced(self._disk, self._file)
 

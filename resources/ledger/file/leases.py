@@ -3,6 +3,7 @@
 They are bytes of the lock file itself: whoever replaced a file of their own could end the lease of a process that lives.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from resources.ledger.file.disk import Disk, File
@@ -54,11 +55,14 @@ class MainLock:
         self._disk = disk
         self.file = file
 
-    def acquire(self) -> None:
+    def acquire(self, while_next: Callable[[], None] = lambda: None) -> None:
+        """`while_next` is called when another process has the lock and this one is the next: whatever it raises ends the waiting."""
         descriptor = self.file.descriptor
         lock(descriptor, 1)
         try:
-            lock(descriptor, 0)
+            if not try_lock(descriptor, 0):
+                while_next()
+                lock(descriptor, 0)
         finally:
             unlock(descriptor, 1)
 
