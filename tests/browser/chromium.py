@@ -52,6 +52,13 @@ def seen(page: Page, text: str, *, patience_ms: int = PATIENCE_MS) -> None:
     page.get_by_text(text).first.wait_for(timeout=patience_ms)
 
 
+def seen_times(page: Page, text: str, times: int) -> None:
+    """What a page lists comes one by one."""
+    page.wait_for_function(
+        "([text, times]) => document.body.innerText.split(text).length === times + 1", arg=[text, times], timeout=PATIENCE_MS
+    )
+
+
 def picture(page: Page, name: str) -> None:
     """Kept with OPSGUARD_PICTURES=DIR."""
     directory = os.environ.get("OPSGUARD_PICTURES")
