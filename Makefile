@@ -48,7 +48,7 @@ lint: setup  ## format, lint, types, one-way imports
 bench: setup  ## paired measurements against peers on this machine, as ratios
 	@$(BIN)/python -m bench.spool $(ARGS); spool=$$?; $(BIN)/python -m bench.delivery $(ARGS) && exit $$spool
 
-mutate: setup  ## mutation check of the gate and the judge
+mutate: setup  ## mutation check of the gate, the judge and the state machine of the ledger
 	@$(BIN)/mutmut run $(ARGS); $(BIN)/mutmut results
 
 lock:  ## requirements.lock from pyproject.toml (needs uv)
