@@ -83,7 +83,7 @@ def _newer(one: Anchor | None, two: Anchor | None) -> Anchor | None:
 
 
 class AnchorFile:
-    """Read and written while the store's lock is held."""
+    """Read and written while the store's lock is held, but for `peek`."""
 
     def __init__(self, disk: Disk, file: File) -> None:
         self._disk = disk
