@@ -10,7 +10,7 @@ import typer
 from guards.text import count_words
 from opsguard_defs.cli import words
 from opsguard_defs.cli.exits import Exit, worst
-from opsguard_defs.cli.ledger_anchor import AnchorText, Published, check, read_anchor
+from opsguard_defs.cli.ledger_anchor import AnchorText, Published, anchor_of, check, kind_of, read_anchors
 from opsguard_defs.cli.ledger_store import Place, StoreOption, health_of, looking, places
 from opsguard_defs.cli.ledger_words import attempt_json, fault_json, head_json, say_fault, show_attempts, show_pins
 from opsguard_defs.cli.options import AsJson
@@ -99,15 +99,16 @@ def verify(
     from opsguard_defs.settings import load_settings
 
     settings = load_settings()
-    published = read_anchor(against) if against else None
-    return worst(_verify(settings, place, published, as_json=as_json) for place in places(settings, store or _kept_by(published)))
+    published = read_anchors(against) if against else ()
+    return worst(_verify(settings, place, published, as_json=as_json) for place in places(settings, store or kind_of(published)))
 
 
-def _verify(settings: "Settings", place: Place, published: Published | None, *, as_json: bool) -> Exit:
+def _verify(settings: "Settings", place: Place, published: tuple[Published, ...], *, as_json: bool) -> Exit:
     with looking(settings, place) as held:
         found = held.verify()
         name = health_of(held, place).store
-        extends = check(held, published) if published else Exit.DONE
+        wanted = anchor_of(published, name)
+        extends = check(held, wanted) if wanted else Exit.DONE
     if as_json:
         emit(
             {
@@ -129,11 +130,6 @@ def _verify(settings: "Settings", place: Place, published: Published | None, *, 
     if found.faults:
         say("nothing is sent where doubt exists; what can be repaired without losing anything: `opsguard ledger repair`")
     return worst([Exit.NOT_OBSERVED if found.faults else Exit.DONE, extends])
-
-
-def _kept_by(published: Published | None) -> str:
-    """An anchor says which store it is of."""
-    return "" if published is None else published.kind
 
 
 def _attempts(settings: "Settings", place: Place, wanted: "Slot | None", customer: str) -> "tuple[Reservation, ...]":

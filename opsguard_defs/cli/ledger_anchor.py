@@ -5,6 +5,7 @@ A copy that was cut back, or an older one that was restored, verifies well by it
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -36,26 +37,62 @@ class Published:
         return first if first in ("file", "postgres") else ""
 
 
-def read_anchor(text: str) -> Published:
-    """JSON itself, or the name of a file that holds it; of several lines the last."""
-    if not text.lstrip().startswith("{"):
+def read_anchors(text: str) -> tuple[Published, ...]:
+    """JSON itself, or the name of a file that holds lines of it: the last of each store, the newest line's at the end."""
+    if text.lstrip().startswith("{"):
+        lines = [text]
+    else:
         try:
-            with Path(text).open("rb") as file:
-                lines = file.read(_LARGEST).decode("utf-8").strip().splitlines()
+            lines = _last_lines(Path(text))
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigurationError(f"the anchor {text[:200]!a} cannot be read ({error})") from None
-        text = lines[-1] if lines else ""
+    said = [_parsed(line) for line in lines]
+    if not said or said[-1] is None:
+        raise ConfigurationError("an anchor is what `opsguard ledger anchor` printed: {store, sequence, digest, at}")
+    last: dict[str, Published] = {}
+    for one in said:
+        if one is not None:
+            last.pop(one.store, None)
+            last[one.store] = one
+    return tuple(last.values())
+
+
+def _last_lines(path: Path) -> list[str]:
+    """Of a file that grows for years, the end."""
+    kept, size = b"", 0
+    with path.open("rb") as file:
+        while block := file.read(_LARGEST):
+            kept, size = (kept + block)[-_LARGEST:], size + len(block)
+    if size > _LARGEST:
+        kept = kept.partition(b"\n")[2]
+    return kept.decode("utf-8").strip().splitlines()
+
+
+def _parsed(text: str) -> Published | None:
     try:
         said = json.loads(text)
     except (ValueError, RecursionError):
-        said = None
+        return None
     match said:
         case {"store": str(store), "sequence": int(sequence), "digest": str(digest)} if (
             _DIGEST.fullmatch(digest) and sequence >= 0
         ):
             return Published(store, sequence, digest)
         case _:
-            raise ConfigurationError("an anchor is what `opsguard ledger anchor` printed: {store, sequence, digest, at}")
+            return None
+
+
+def kind_of(published: Sequence[Published]) -> str:
+    """Which ledgers they are of, as `--store` names them; "" for more than one kind."""
+    kinds = {one.kind for one in published}
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+def anchor_of(published: Sequence[Published], store: str) -> Published | None:
+    """The store's own; else the newest of its kind; else the newest: then it is said, and the chain itself decides."""
+    kind = Published(store, 0, "").kind
+    own = [one for one in published if one.store == store] or [one for one in published if one.kind == kind] or published
+    return own[-1] if own else None
 
 
 def check(ledger: "Ledger", published: Published) -> Exit:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opsguard_defs.cli.exits import Exit, worst
-from opsguard_defs.cli.ledger_anchor import AnchorText, check, read_anchor
+from opsguard_defs.cli.ledger_anchor import AnchorText, anchor_of, check, kind_of, read_anchors
 from opsguard_defs.cli.ledger_replace import ledger
 from opsguard_defs.cli.ledger_store import StoreOption, health_of, is_absent, looking, only_place, opened, places
 from opsguard_defs.cli.ledger_words import fault_json, head_json, say_fault
@@ -31,20 +31,19 @@ def anchor(
     from opsguard_defs.settings import load_settings
 
     settings = load_settings()
-    published = read_anchor(against) if against else None
+    published = read_anchors(against) if against else ()
     codes = []
-    for place in places(settings, store or (published.kind if published else "")):
+    for place in places(settings, store or kind_of(published)):
         with looking(settings, place) as held:
             name, head, at = health_of(held, place).store, held.head(), held.now()
-            codes.append(check(held, published) if published else Exit.DONE)
-        if published is None:
+            wanted = anchor_of(published, name)
+            codes.append(check(held, wanted) if wanted else Exit.DONE)
+        if wanted is None:
             emit({"store": name, **head_json(head), "at": at})
         elif as_json:
             emit({"store": name, "extends_anchor": codes[-1] is Exit.DONE, "head": head_json(head)})
         elif codes[-1] is Exit.DONE:
-            line(
-                f"{name} holds row {published.sequence} as it was published, and {head.sequence - published.sequence} rows since"
-            )
+            line(f"{name} holds row {wanted.sequence} as it was published, and {head.sequence - wanted.sequence} rows since")
     return worst(codes)
 
 
@@ -61,7 +60,7 @@ def repair(
     """Put right what can be put right without losing anything and without making anything unsent.
 
     With --accept-copy or --accept-loss everything that was still open becomes unknown: it may have been sent meanwhile.
-    Exit code 4: something is left that a person has to decide.
+    Exit code 4: something is left that a person has to decide. 5: without --yes, where something is wrong.
     """
     from opsguard_defs.settings import load_settings
 

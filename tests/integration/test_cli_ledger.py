@@ -217,6 +217,21 @@ def test_an_older_copy_verifies_by_itself_and_is_found_out_by_an_anchor_kept_els
     assert opsguard("ledger", "anchor", "--check", "anchor.json").code == 4
 
 
+def test_of_many_anchors_in_a_file_the_last_of_each_ledger_counts(opsguard: Command, ledger_dir: Path, tmp_path: Path) -> None:
+    """By cron it grows for years; and where several ledgers are in use each look adds a line of each."""
+    keep(ledger_dir, DAILY, delivered({"id": "1"}))
+    ours = opsguard("ledger", "anchor").objects[0]
+    other = json.dumps({"store": "postgres 6f68bb56", "sequence": 0, "digest": 64 * "0"})
+    forged = json.dumps({**ours, "digest": 64 * "a"})
+    kept = tmp_path / "anchors.jsonl"
+    kept.write_text("".join(f"{line}\n" for line in [*[forged] * 1000, json.dumps(ours), other]))
+    whole = opsguard("ledger", "anchor", "--check", "anchors.jsonl", "--store", "file", "--json")
+    assert (whole.code, whole.objects[0]["extends_anchor"]) == (0, True), whole.err
+    kept.write_text(f"{json.dumps(ours)}\n{forged}\n{other}\n")
+    for command in (("anchor", "--check"), ("verify", "--against")):
+        assert opsguard("ledger", *command, "anchors.jsonl", "--store", "file").code == 4, command
+
+
 @pytest.mark.parametrize("text", ["nothing.json", "{}", '{"store":"file","sequence":1,"digest":"x"}', "[" * 5000])
 def test_what_is_no_anchor_is_refused_before_anything_is_looked_at(opsguard: Command, text: str) -> None:
     assert opsguard("ledger", "verify", "--against", text).code == 2
