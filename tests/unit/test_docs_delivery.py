@@ -14,6 +14,7 @@ from guards.delivery.templates import VARIABLES
 from guards.delivery.verdict import DeliveryVerdict
 from opsguard_defs.settings import DeliveryWatch
 from resources.delivery.sent import Outcome
+from resources.ledger.file import standing
 from resources.ledger.legacy_format import _CLAIM_KEYS, _FENCE_KEYS, _ROW_KEYS
 
 pytestmark = pytest.mark.fast
@@ -38,6 +39,28 @@ def test_every_refusal_of_the_ledger_has_a_row_that_says_what_to_do(code: Ledger
 @pytest.mark.parametrize("kind", FaultKind)
 def test_every_fault_has_a_row_that_says_what_to_do(kind: FaultKind) -> None:
     assert any(len(row) == 3 and row[2] for row in rows(LEDGER, kind))
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "directory is a copy",
+        "rows that were there are gone",
+        "the head's anchor is gone",
+        "the disk did not take what was written",
+        "the fence document is gone or was altered",
+        "the fence document is older than the anchor",
+        "in the middle of an import",
+        "is still being turned into doubt",
+        "this store was retired",
+    ],
+)
+def test_recovery_has_a_row_for_whatever_keeps_a_file_store_from_sending(sentence: str) -> None:
+    assert sentence in Path(standing.__file__).read_text("utf-8")
+    rows = [
+        line for line in section(LEDGER, "Recovery").splitlines() if line.startswith("|") and sentence in line.split(" | ")[0]
+    ]
+    assert len(rows) == 1
 
 
 @pytest.mark.parametrize("state", ReservationState)
