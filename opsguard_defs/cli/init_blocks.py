@@ -69,7 +69,7 @@ policy = {{ max_messages_per_run = 500, look_back_days = 2, look_ahead_hours = 2
 # true: what a standing approval names (`opsguard standing allow`) is sent without being asked again. Nothing else ever is.
 auto_send = false
 # owners = ["team:data-platform"]
-# schedule_cron = "*/10 * * * *"             # UTC; report only, unless auto_send
+# schedule_cron = "*/10 * * * *"             # UTC; a report, which never sends
 
 # Providers. A customer's route names one; only what stands here can be used.
 file_provider_dir = "sent"                  # hand-offs to other programs: one file per message
