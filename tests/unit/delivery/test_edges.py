@@ -57,10 +57,17 @@ def test_an_attempt_opens_as_prepared_or_as_unknown_when_it_was_found(state, rea
         pins=PINS,
         key="run-1",
         reason=reason,
+        evidence={"claim": "found"},
     )
     was_found = reason in (Reason.MIGRATED, Reason.ORPHAN_CLAIM)
-    may_open = state is ReservationState.PREPARED or (state is ReservationState.UNKNOWN and was_found)
-    assert isinstance(advance(None, opened, at=NOW), Reservation) == may_open
+    after = advance(None, opened, at=NOW)
+    if state is ReservationState.PREPARED or (state is ReservationState.UNKNOWN and was_found):
+        assert isinstance(after, Reservation)
+        assert (after.state, after.evidence) == (state, opened.evidence)
+    elif state is ReservationState.UNKNOWN:
+        assert after == IllegalEntry("an attempt opened as unknown that was neither imported nor an orphan claim")
+    else:
+        assert after == IllegalEntry(f"an attempt opened as {state}")
 
 
 @pytest.mark.parametrize("state", STATES)
