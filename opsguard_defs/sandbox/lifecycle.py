@@ -16,10 +16,10 @@ from opsguard_defs.sandbox.places import Places, places
 from opsguard_defs.sandbox.state_file import Running, read_keeper, read_state
 from resources.errors import OpsGuardError, Unreachable
 
-START_SECONDS: Final = 180.0
-"""Usually 2 to 4 s; the first start also makes the database."""
-STOP_SECONDS: Final = 20.0
-_GONE_SECONDS: Final = 5.0
+START_SECONDS: Final = 300.0
+"""Usually 2 to 4 s; the first start also makes the database. The rest is for a machine that is drowning."""
+STOP_SECONDS: Final = 60.0
+"""A process that waits for a busy disk ends, also by SIGKILL, when the disk has answered."""
 _POLL_SECONDS: Final = 0.02
 
 

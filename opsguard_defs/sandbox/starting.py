@@ -14,7 +14,7 @@ from opsguard_defs.sandbox.roster import SLACK, USER, WEBHOOKS, ServerKind
 from opsguard_defs.sandbox.state_file import SandboxServer
 from resources.errors import Unreachable
 
-START_SECONDS: Final = 60.0
+START_SECONDS: Final = 120.0
 """A server needs 0.3 to 1 s; on a machine that starts everything at once with cold disks it needs far longer."""
 _SINKS: Final = {SLACK: "slack_sink", WEBHOOKS: "webhook_receiver"}
 """Servers without an account, and their modules."""

@@ -25,7 +25,7 @@ from resources.state.keeper_lock import keeper_lives
 
 GRACE_SECONDS: Final = 10.0
 """How long an unused server stays up; OPSGUARD_POSTGRES_GRACE_SECONDS overrides. Short commands in a row share one server."""
-START_SECONDS: Final = 120.0
+START_SECONDS: Final = 240.0
 """initdb takes 0.6 s, start 0.03 s; the rest is for a machine that is drowning."""
 POLL_SECONDS: Final = 0.02
 

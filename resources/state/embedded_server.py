@@ -26,8 +26,8 @@ from resources.errors import ConfigurationError, Unreachable
 
 ROLE: Final = "opsguard"
 DATABASE: Final = "postgres"
-READY_SECONDS: Final = 60.0
-"""Start-up takes 0.03 s, crash recovery below one second; a minute is for a machine that is drowning."""
+READY_SECONDS: Final = 120.0
+"""Start-up takes 0.03 s, crash recovery below one second; the rest is for a machine that is drowning."""
 PORTS_TRIED: Final = 5
 """A free port can be taken between asking for it and binding it."""
 _PR_SET_PDEATHSIG: Final = 1
@@ -96,7 +96,7 @@ def binaries(data: Path) -> Binaries:
 
 
 def _major_version(program: Path) -> int:
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=READY_SECONDS).stdout
     return int(said.split()[-1].split(".")[0])
 
 
