@@ -15,12 +15,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from opsguard_defs import dagster_home
+from opsguard_defs.ports import require_free_port
 from opsguard_defs.processes import PROJECT_ROOT, module_command, module_environment, start_tied, stop
 from opsguard_defs.sandbox import Sandbox, clean_night, incident
 from opsguard_defs.sandbox.customers import is_waiting, owe_messages
 from opsguard_defs.sandbox.incident import unrepaired, waiting
 from opsguard_defs.sandbox.roster import CUSTOMERS
-from opsguard_defs.services import Services, require_free_port, services
+from opsguard_defs.services import Services, services
 from resources.errors import ConfigurationError, Unreachable
 
 if TYPE_CHECKING:

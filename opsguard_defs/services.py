@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -21,9 +20,10 @@ from typing import Any, Final
 
 from opsguard_defs import dagster_home
 from opsguard_defs.instance import WORKSPACE
+from opsguard_defs.ports import held_port
 from opsguard_defs.processes import module_command, module_environment, start_tied, stop
 from opsguard_defs.sandbox.layout import private_directory
-from resources.errors import ConfigurationError, Unreachable
+from resources.errors import Unreachable
 
 LOAD_SECONDS: Final = 300.0
 """12 to 17 s on two idle cores; 100 s were seen on two cores shared by sixteen busy processes."""
@@ -70,31 +70,30 @@ def services(
     port 0 takes a free one. `environment` is added to ours. Raises ConfigurationError for a port that is taken, Unreachable (with
     Dagster's text) when the location does not load or a child ends.
     """
-    port = port or free_port()
-    require_free_port(port)
-    prepared = {**dagster_home.prepare(home, state_url), **(environment or {})}
-    dagster_home.create_tables(prepared)
-    logs = home.absolute() / "log"
-    private_directory(logs)
-    log = logs / "dagster.log"
-    log.touch(mode=0o600)
-    webserver: list[object] = ["--port", port, "--workspace", workspace, *(["--read-only"] if read_only else [])]
-    commands = [module_command("opsguard_defs.webserver", *webserver)]
-    if daemon:
-        commands.append(module_command("dagster._daemon", "run", "-w", workspace))
-    children: list[subprocess.Popen[bytes]] = []
-    try:
-        with log.open("ab") as output:
-            env = module_environment(prepared)
-            for command in commands:
-                children.append(start_tied(command, env=env, output=output, cwd=workspace.parent, new_session=True))  # noqa: PERF401
-        running = Services(url=f"http://127.0.0.1:{port}", log=log, children=tuple(children))
-        _wait_until_loaded(running)
-        yield running
-    finally:
-        stop(children, seconds=END_SECONDS)
-        for child in children:
-            _end_session(child.pid)
+    with held_port(port) as port:
+        prepared = {**dagster_home.prepare(home, state_url), **(environment or {})}
+        dagster_home.create_tables(prepared)
+        logs = home.absolute() / "log"
+        private_directory(logs)
+        log = logs / "dagster.log"
+        log.touch(mode=0o600)
+        webserver: list[object] = ["--port", port, "--workspace", workspace, *(["--read-only"] if read_only else [])]
+        commands = [module_command("opsguard_defs.webserver", *webserver)]
+        if daemon:
+            commands.append(module_command("dagster._daemon", "run", "-w", workspace))
+        children: list[subprocess.Popen[bytes]] = []
+        try:
+            with log.open("ab") as output:
+                env = module_environment(prepared)
+                for command in commands:
+                    children.append(start_tied(command, env=env, output=output, cwd=workspace.parent, new_session=True))  # noqa: PERF401
+            running = Services(url=f"http://127.0.0.1:{port}", log=log, children=tuple(children))
+            _wait_until_loaded(running)
+            yield running
+        finally:
+            stop(children, seconds=END_SECONDS)
+            for child in children:
+                _end_session(child.pid)
 
 
 def _wait_until_loaded(running: Services) -> None:
@@ -164,22 +163,3 @@ def shorten(log: Path) -> None:
     if log.stat().st_size > LARGEST_LOG_BYTES:
         shutil.copyfile(log, log.with_name(f"{log.name}.1"))
         os.truncate(log, 0)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def require_free_port(port: int) -> None:
-    """Raises ConfigurationError when something listens there."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a connection that is still closing does not count
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise ConfigurationError(
-                f"Port {port} of 127.0.0.1 is taken ({error.strerror}): end what uses it, or give another with --port."
-            ) from error

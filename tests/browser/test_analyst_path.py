@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from opsguard_defs.dev import TROUBLED, everything
+from opsguard_defs.ports import held_port
 from opsguard_defs.sandbox import Sandbox
 from opsguard_defs.sandbox.incident import waiting
-from opsguard_defs.services import Services, free_port
+from opsguard_defs.services import Services
 from tests.browser.chromium import PATIENCE_MS, RUN_PATIENCE_MS, Page, browser_page, fill_in_the_name, picture, seen
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -28,7 +29,8 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Ser
     """`opsguard dev` whole: sandbox, one incident, a first report, UI and daemon."""
     assert threading.current_thread() is threading.main_thread()
     said: list[str] = []
-    with everything(tmp_path_factory.mktemp("dev") / "home", port=free_port(), say=said.append) as (sandbox, services):
+    home = tmp_path_factory.mktemp("dev") / "home"
+    with held_port() as port, everything(home, port=port, say=said.append) as (sandbox, services):
         assert not any("exit code" in line for line in said), said
         yield sandbox, services
 

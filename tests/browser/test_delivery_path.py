@@ -20,11 +20,12 @@ import pytest
 from guards.delivery.registry import Registry
 from guards.delivery.registry_file import parse_registry
 from opsguard_defs.dev import everything
+from opsguard_defs.ports import held_port
 from opsguard_defs.processes import module_command, module_environment
 from opsguard_defs.sandbox import Sandbox
 from opsguard_defs.sandbox.customers import owe_messages
 from opsguard_defs.sandbox.places import customer_places
-from opsguard_defs.services import Services, free_port
+from opsguard_defs.services import Services
 from tests.browser.chromium import PATIENCE_MS, RUN_PATIENCE_MS, Page, browser_page, fill_in_the_name, picture, seen, seen_times
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
@@ -43,7 +44,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Ser
     with sandbox.running():
         owe_messages(sandbox, needs_person=True)
         make_hostile(sandbox)
-        with everything(sandbox.home, port=free_port(), say=said.append) as (same, services):
+        with held_port() as port, everything(sandbox.home, port=port, say=said.append) as (same, services):
             assert not any("exit code" in line for line in said), said
             yield same, services
 

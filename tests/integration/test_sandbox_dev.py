@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from opsguard_defs.cli.init import watch_block
+from opsguard_defs.ports import held_port
 from opsguard_defs.processes import PROJECT_ROOT
-from opsguard_defs.services import free_port
 from tests.integration.sandbox_processes import wait_until_gone
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.timeout(600)
 def ask(port: int, query: str) -> Any:
     body = json.dumps({"query": query}).encode()
     request = urllib.request.Request(f"http://127.0.0.1:{port}/graphql", body, {"Content-Type": "application/json"})
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=PATIENCE_SECONDS) as answer:
         return json.load(answer)["data"]
 
 
@@ -36,36 +37,38 @@ def ignore_interrupts() -> None:
 def dev(home: Path, *arguments: str, **environ: str) -> Iterator[tuple["subprocess.Popen[str]", int]]:
     """(the program, the UI's port), once it says that it is up. Started as nohup and `cmd &` in a script do, with SIGINT ignored:
     `dagster dev` could then not be stopped at all."""
-    port = free_port()
-    kept = ("OPSGUARD_", "DAGSTER_")
-    variables = {name: value for name, value in os.environ.items() if not name.startswith(kept) or name == "OPSGUARD_REQUIRE_ALL"}
-    program = subprocess.Popen(
-        [sys.executable, "-m", "opsguard_defs", "dev", "--port", str(port), *arguments],
-        cwd=PROJECT_ROOT,
-        env={**variables, "OPSGUARD_HOME": str(home), "OPSGUARD_POSTGRES_GRACE_SECONDS": "0.5", **environ},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=ignore_interrupts,
-    )
-    try:
-        assert program.stderr is not None
-        said = []
-        for line in program.stderr:
-            said.append(line)
-            if "Ctrl-C ends all of it" in line:
-                break
-        assert program.poll() is None, "".join(said)
-        yield program, port
-    finally:
-        program.kill()
-        program.communicate()
+    with held_port() as port:
+        kept = ("OPSGUARD_", "DAGSTER_")
+        variables = {
+            name: value for name, value in os.environ.items() if not name.startswith(kept) or name == "OPSGUARD_REQUIRE_ALL"
+        }
+        program = subprocess.Popen(
+            [sys.executable, "-m", "opsguard_defs", "dev", "--port", str(port), *arguments],
+            cwd=PROJECT_ROOT,
+            env={**variables, "OPSGUARD_HOME": str(home), "OPSGUARD_POSTGRES_GRACE_SECONDS": "0.5", **environ},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=ignore_interrupts,
+        )
+        try:
+            assert program.stderr is not None
+            said = []
+            for line in program.stderr:
+                said.append(line)
+                if "Ctrl-C ends all of it" in line:
+                    break
+            assert program.poll() is None, "".join(said)
+            yield program, port
+        finally:
+            program.kill()
+            program.communicate()
     wait_until_gone(home)
 
 
 def ended_by_sigterm(program: "subprocess.Popen[str]") -> str:
     program.send_signal(signal.SIGTERM)
-    assert program.wait(120) == 0
+    assert program.wait(PATIENCE_SECONDS) == 0
     assert program.stderr is not None
     return program.stderr.read()
 

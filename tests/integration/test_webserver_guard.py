@@ -7,6 +7,7 @@ import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -14,9 +15,11 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from tests.integration.webserver_tiny.serving import LAUNCH, READ, SECRET, Site, served
+from tests.patience import PATIENCE_SECONDS
 
 JSON = {"Content-Type": "application/json"}
 BODY = json.dumps({"query": LAUNCH}).encode()
+PATIENT: dict[str, Any] = {"subprotocols": ["graphql-ws"], "open_timeout": PATIENCE_SECONDS}
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +242,7 @@ def test_the_pages_own_policy_is_kept_beside_ours(site: Site) -> None:
 @pytest.mark.parametrize("path", ["/graphql", "/graphql/", "//graphql", "/"])
 def test_a_websocket_of_a_foreign_page_is_not_opened(site: Site, origin: str, path: str) -> None:
     """Browsers do not apply the same-origin policy to websockets."""
-    with pytest.raises(InvalidStatus) as refused, connect(f"ws://{site.host}{path}", origin=origin, subprotocols=["graphql-ws"]):  # type: ignore[arg-type,list-item]
+    with pytest.raises(InvalidStatus) as refused, connect(f"ws://{site.host}{path}", origin=origin, **PATIENT):  # type: ignore[arg-type]
         pass
     assert refused.value.response.status_code == 403
 
@@ -248,16 +251,16 @@ def test_a_websocket_under_a_rebound_name_is_not_opened(site: Site) -> None:
     raw = socket.create_connection(("127.0.0.1", site.port))
     with (
         pytest.raises(InvalidStatus) as refused,
-        connect("ws://evil.example/graphql", sock=raw, subprotocols=["graphql-ws"], proxy=None),
+        connect("ws://evil.example/graphql", sock=raw, proxy=None, **PATIENT),
     ):  # type: ignore[list-item]
         pass
     assert refused.value.response.status_code == 400
 
 
 def test_the_servers_own_page_may_open_a_websocket(site: Site) -> None:
-    with connect(f"ws://{site.host}/graphql", origin=site.url, subprotocols=["graphql-ws"]) as websocket:  # type: ignore[arg-type,list-item]
+    with connect(f"ws://{site.host}/graphql", origin=site.url, **PATIENT) as websocket:  # type: ignore[arg-type]
         websocket.send(json.dumps({"type": "connection_init"}))
-        assert json.loads(websocket.recv(timeout=30)) == {"type": "connection_ack"}
+        assert json.loads(websocket.recv(timeout=PATIENCE_SECONDS)) == {"type": "connection_ack"}
 
 
 def test_a_read_only_server_shows_and_does_not_launch(tmp_path: Path, postgres_url: str) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from opsguard_defs.dagster_home import prepare
+from opsguard_defs.ports import held_port
 from opsguard_defs.processes import module_command, module_environment, start_tied, stop
-from opsguard_defs.services import free_port
-from tests.browser.chromium import chromium
+from tests.browser.chromium import PATIENCE_MS, chromium
 from tests.integration.webserver_tiny.serving import LAUNCH, READ, SECRET, Site, served
 from tests.patience import until
 
@@ -46,8 +46,8 @@ def site(tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> Iterato
 def unguarded(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Dagster's own webserver on the same instance."""
     home = tmp_path_factory.mktemp("unguarded")
-    bare = Site(free_port(), site.database, site.workspace)
-    with (home / "log").open("wb") as output:
+    with held_port() as port, (home / "log").open("wb") as output:
+        bare = Site(port, site.database, site.workspace)
         command = module_command("dagster_webserver", "-h", "127.0.0.1", "-p", bare.port, "-w", bare.workspace)
         child = start_tied(command, env=module_environment(prepare(home, site.database)), output=output, new_session=True)
         try:
@@ -172,14 +172,14 @@ def test_the_ui_itself_works_behind_the_guard_and_asks_nobody_else(browser: Any,
     page.on("console", lambda message: complaints.append(message.text) if "Content Security Policy" in message.text else None)
     page.on("websocket", lambda socket: sockets.append(socket))
     page.goto(f"{site.url}/assets/plan?view=overview", wait_until="domcontentloaded")
-    page.get_by_text(SECRET).first.wait_for(timeout=60_000)
+    page.get_by_text(SECRET).first.wait_for(timeout=PATIENCE_MS)
     page.goto(f"{site.url}/locations/opsguard/jobs/dangerous/playground", wait_until="domcontentloaded")
     before = site.runs()
     launch = page.get_by_role("button", name="Launch Run")
-    launch.wait_for(timeout=60_000)
-    page.wait_for_function("button => !button.disabled", arg=launch.element_handle(), timeout=60_000)
+    launch.wait_for(timeout=PATIENCE_MS)
+    page.wait_for_function("button => !button.disabled", arg=launch.element_handle(), timeout=PATIENCE_MS)
     launch.click()
-    page.wait_for_url("**/runs/**", timeout=60_000)
+    page.wait_for_url("**/runs/**", timeout=PATIENCE_MS)
     until(lambda: site.runs() == before + 1, "the run that its own page launched")
     until(lambda: bool(sockets), "the websocket of live updates")
     page.close()

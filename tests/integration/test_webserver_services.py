@@ -13,7 +13,7 @@ import pytest
 from opsguard_defs.dagster_home import InstanceFile, dagster_url, instance_of, prepare
 from opsguard_defs.instance import INSTANCE_FILE, WORKSPACE
 from opsguard_defs.processes import PROJECT_ROOT
-from opsguard_defs.services import free_port, services
+from opsguard_defs.services import services
 from resources.errors import ConfigurationError, Unreachable
 from tests.integration.sandbox_processes import processes_of, wait_until_gone
 from tests.integration.webserver_tiny.serving import workspace_of
@@ -78,10 +78,8 @@ def test_one_that_ends_by_itself_is_noticed(home: Path, database_url: str) -> No
 
 
 def test_a_port_that_is_taken_is_said_before_anything_starts(home: Path) -> None:
-    port = free_port()
-    with socket.socket() as squatter:
-        squatter.bind(("127.0.0.1", port))
-        squatter.listen()
+    with socket.create_server(("127.0.0.1", 0)) as squatter:
+        port = squatter.getsockname()[1]
         with pytest.raises(ConfigurationError, match=f"Port {port} .*--port"), services(home=home, state_url="", port=port):
             pytest.fail("it started")
 

@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from opsguard_defs.ports import held_port
 from resources.file_servers.endpoint import Endpoint
 from tests.need import unavailable
-from tests.servers.sftp import ABILITIES, START_SECONDS, SftpPeer, running
+from tests.patience import PATIENCE_SECONDS
+from tests.servers.sftp import ABILITIES, SftpPeer, running
 
 SSHD = Path("/usr/sbin/sshd")
 
@@ -55,21 +57,21 @@ def openssh_peer(base: Path, *, side: str = "partner") -> Iterator[SftpPeer]:
     shutil.copy(base / "client_key.pub", base / "authorized_keys")
     (base / "authorized_keys").chmod(0o600)
     Path("/run/sshd").mkdir(exist_ok=True)  # privilege separation directory, normally made by the service
-    port = free_port()
-    (base / "sshd_config").write_text(_CONFIG.format(port=port, base=base, inbox=inbox))
-    with running([str(SSHD), "-D", "-e", "-f", str(base / "sshd_config")], base / "out") as process:
-        await_listening(process, port, base / "out")
-        endpoint = Endpoint(
-            side=side,
-            scheme="sftp",
-            host="127.0.0.1",
-            port=port,
-            user="root",
-            directory=str(inbox),
-            key_file=base / "client_key",
-            host_key=(base / "host_key_ed25519.pub").read_text(),
-        )
-        yield SftpPeer(name="openssh", endpoint=endpoint, inbox=inbox, process=process, abilities=ABILITIES)
+    with held_port() as port:
+        (base / "sshd_config").write_text(_CONFIG.format(port=port, base=base, inbox=inbox))
+        with running([str(SSHD), "-D", "-e", "-f", str(base / "sshd_config")], base / "out") as process:
+            await_listening(process, port, base / "out")
+            endpoint = Endpoint(
+                side=side,
+                scheme="sftp",
+                host="127.0.0.1",
+                port=port,
+                user="root",
+                directory=str(inbox),
+                key_file=base / "client_key",
+                host_key=(base / "host_key_ed25519.pub").read_text(),
+            )
+            yield SftpPeer(name="openssh", endpoint=endpoint, inbox=inbox, process=process, abilities=ABILITIES)
 
 
 def generate_key(path: Path, kind: str, *, passphrase: str = "", pem: bool = False) -> Path:
@@ -79,14 +81,8 @@ def generate_key(path: Path, kind: str, *, passphrase: str = "", pem: bool = Fal
     return path
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def await_listening(process: "subprocess.Popen[bytes]", port: int, output: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"the server did not start: {output.read_text(errors='replace')[-2000:]}")

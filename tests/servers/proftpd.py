@@ -14,10 +14,11 @@ from typing import Literal
 
 from pydantic import SecretStr
 
+from opsguard_defs.ports import held_port
 from opsguard_defs.sandbox.servers.certificate import write_self_signed
 from resources.file_servers.endpoint import Endpoint, Profile
 from tests.need import unavailable
-from tests.servers.openssh import await_listening, free_port, generate_key
+from tests.servers.openssh import await_listening, generate_key
 from tests.servers.peer import Abilities, Peer
 from tests.servers.sftp import running
 
@@ -79,36 +80,36 @@ def proftpd_peer(base: Path, *, mode: Literal["ftp", "ftps", "ftps-implicit", "s
     accounts = base / "passwd"
     accounts.write_text(f"{USER}:{hashed.stdout.strip()}:{NOBODY}:{NOBODY}::{base}/root:/bin/false\n")
     accounts.chmod(0o600)
-    port = free_port()
-    config = f"ModulePath {modules}\nLoadModule mod_digest.c\n"
-    if mode == "sftp":
-        generate_key(base / "host_key", "rsa", pem=True)
-        config += "LoadModule mod_sftp.c\n" + _CONFIG + _SFTP
-    elif mode == "ftp":
-        config += _CONFIG
-    else:
-        write_self_signed(cert=base / "cert.pem", key=base / "key.pem")
-        config += "LoadModule mod_tls.c\n" + _CONFIG + _TLS
-        config += "TLSOptions UseImplicitSSL\n" if mode == "ftps-implicit" else ""
-    (base / "proftpd.conf").write_text(config.format(base=base, port=port))
-    with running([*program, "-n", "-c", str(base / "proftpd.conf")], base / "out") as process:
-        await_listening(process, port, base / "out")
-        endpoint = Endpoint(
-            side=side,
-            scheme=mode,
-            host="127.0.0.1",
-            port=port,
-            user=USER,
-            password=SecretStr(PASSWORD),
-            directory="/inbox",
-            ca_file=base / "cert.pem" if mode.startswith("ftps") else None,
-            host_key=(base / "host_key.pub").read_text() if mode == "sftp" else "",
-            profile=Profile(allow_cleartext=mode == "ftp"),
-        )
-        abilities = Abilities(
-            hashes=True, doubts_round_counts=mode != "sftp", sends_newlines=mode == "sftp", obeys_permissions=True
-        )
-        yield Peer(f"proftpd {mode}", endpoint, inbox, abilities, owner=(NOBODY, NOBODY))
+    with held_port() as port:
+        config = f"ModulePath {modules}\nLoadModule mod_digest.c\n"
+        if mode == "sftp":
+            generate_key(base / "host_key", "rsa", pem=True)
+            config += "LoadModule mod_sftp.c\n" + _CONFIG + _SFTP
+        elif mode == "ftp":
+            config += _CONFIG
+        else:
+            write_self_signed(cert=base / "cert.pem", key=base / "key.pem")
+            config += "LoadModule mod_tls.c\n" + _CONFIG + _TLS
+            config += "TLSOptions UseImplicitSSL\n" if mode == "ftps-implicit" else ""
+        (base / "proftpd.conf").write_text(config.format(base=base, port=port))
+        with running([*program, "-n", "-c", str(base / "proftpd.conf")], base / "out") as process:
+            await_listening(process, port, base / "out")
+            endpoint = Endpoint(
+                side=side,
+                scheme=mode,
+                host="127.0.0.1",
+                port=port,
+                user=USER,
+                password=SecretStr(PASSWORD),
+                directory="/inbox",
+                ca_file=base / "cert.pem" if mode.startswith("ftps") else None,
+                host_key=(base / "host_key.pub").read_text() if mode == "sftp" else "",
+                profile=Profile(allow_cleartext=mode == "ftp"),
+            )
+            abilities = Abilities(
+                hashes=True, doubts_round_counts=mode != "sftp", sends_newlines=mode == "sftp", obeys_permissions=True
+            )
+            yield Peer(f"proftpd {mode}", endpoint, inbox, abilities, owner=(NOBODY, NOBODY))
 
 
 def _program() -> tuple[list[str], Path]:

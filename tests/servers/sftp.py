@@ -12,9 +12,9 @@ from pydantic import SecretStr
 
 from opsguard_defs.processes import module_command, module_environment, start_tied, stop
 from resources.file_servers.endpoint import Endpoint
+from tests.patience import PATIENCE_SECONDS
 from tests.servers.peer import Abilities, Peer
 
-START_SECONDS = 30.0
 PASSWORD = "canary-sftp-password"
 ABILITIES = Abilities(sends_newlines=True)
 
@@ -66,7 +66,7 @@ def running(command: list[str], output: Path) -> Iterator[subprocess.Popen[bytes
 
 
 def await_port(process: subprocess.Popen[bytes], ready: Path, output: Path) -> int:
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not ready.exists():
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"the server did not start: {output.read_text(errors='replace')[-2000:]}")

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from opsguard_defs.ports import held_port
 from opsguard_defs.sandbox.servers.certificate import write_self_signed
 from resources.file_servers.endpoint import Endpoint, Profile
 from tests.need import unavailable
-from tests.servers.openssh import await_listening, free_port
+from tests.servers.openssh import await_listening
 from tests.servers.peer import Abilities, Peer
 from tests.servers.sftp import running
 
@@ -70,24 +71,24 @@ def vsftpd_peer(base: Path, *, tls: bool = False, implicit: bool = False, side: 
     inbox.parent.chmod(0o555)
     (base / "empty").mkdir()
     (base / "passwords").write_text(PASSWORD + "\n")
-    port = free_port()
-    config = _CONFIG.format(base=base, port=port)
-    if tls:
-        write_self_signed(cert=base / "cert.pem", key=base / "key.pem")
-        config += _TLS.format(base=base, implicit="YES" if implicit else "NO")
-    (base / "vsftpd.conf").write_text(config)
-    with running([str(VSFTPD), str(base / "vsftpd.conf")], base / "out") as process:
-        await_listening(process, port, base / "out")
-        endpoint = Endpoint(
-            side=side,
-            scheme="ftps-implicit" if implicit else "ftps" if tls else "ftp",
-            host="127.0.0.1",
-            port=port,
-            user="ftp",
-            password=SecretStr(PASSWORD),
-            directory="/inbox",
-            ca_file=base / "cert.pem" if tls else None,
-            profile=Profile(allow_cleartext=not tls),
-        )
-        abilities = Abilities(tells_seconds=False, shows_dot_names=False, doubts_round_counts=True, obeys_permissions=True)
-        yield Peer("vsftpd", endpoint, inbox, abilities, owner=(account.pw_uid, account.pw_gid))
+    with held_port() as port:
+        config = _CONFIG.format(base=base, port=port)
+        if tls:
+            write_self_signed(cert=base / "cert.pem", key=base / "key.pem")
+            config += _TLS.format(base=base, implicit="YES" if implicit else "NO")
+        (base / "vsftpd.conf").write_text(config)
+        with running([str(VSFTPD), str(base / "vsftpd.conf")], base / "out") as process:
+            await_listening(process, port, base / "out")
+            endpoint = Endpoint(
+                side=side,
+                scheme="ftps-implicit" if implicit else "ftps" if tls else "ftp",
+                host="127.0.0.1",
+                port=port,
+                user="ftp",
+                password=SecretStr(PASSWORD),
+                directory="/inbox",
+                ca_file=base / "cert.pem" if tls else None,
+                profile=Profile(allow_cleartext=not tls),
+            )
+            abilities = Abilities(tells_seconds=False, shows_dot_names=False, doubts_round_counts=True, obeys_permissions=True)
+            yield Peer("vsftpd", endpoint, inbox, abilities, owner=(account.pw_uid, account.pw_gid))

@@ -15,6 +15,7 @@ from psycopg import sql
 from opsguard_defs.processes import PROJECT_ROOT
 from opsguard_defs.services import services
 from resources.state.engine import parse_url
+from tests.patience import PATIENCE_SECONDS
 
 LAUNCH: Final = """mutation { launchRun(executionParams: {selector: {repositoryLocationName: "opsguard", repositoryName: "__repository__",
  jobName: "dangerous"}, runConfigData: "{}"}) { __typename } }""".replace("\n", "")
@@ -53,7 +54,7 @@ class Site:
         host: str | None = "",
     ) -> Answer:
         """One request, exactly as written. host None sends none, "" the right one."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
         try:
             connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
             if host is not None:
