@@ -20,6 +20,7 @@ from opsguard_defs.sandbox.servers.slack_sink import SlackSink
 from resources.slack.answer import Absent, Ambiguous, Posted, Rejected
 from resources.slack.client import SlackResource
 from resources.slack.message import alert
+from tests.patience import PATIENCE_SECONDS
 from tests.servers.slack import CANARY
 
 MESSAGE = alert(key="k", event_type="opsguard_gaps", title="t", sentence="s")
@@ -103,8 +104,8 @@ def test_the_sandboxes_messages_do_not_leave_by_a_proxy(monkeypatch: pytest.Monk
     monkeypatch.setenv("http_proxy", "http://192.0.2.1:9")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    slack = SlackResource(token=CANARY, channel="#ops", base_url=f"{slack_sink.url}/api/", timeout_seconds=2)
-    hook = SlackResource(webhook=f"{slack_sink.url}/services/a/b/c", timeout_seconds=2)
+    slack = SlackResource(token=CANARY, channel="#ops", base_url=f"{slack_sink.url}/api/", timeout_seconds=PATIENCE_SECONDS)
+    hook = SlackResource(webhook=f"{slack_sink.url}/services/a/b/c", timeout_seconds=PATIENCE_SECONDS)
     assert isinstance(slack.post(MESSAGE), Posted)
     assert hook.post(MESSAGE) == Posted("")
 

@@ -6,17 +6,18 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
 
+from opsguard_defs.ports import held_port
 from opsguard_defs.sandbox.servers.slack_sink import SlackSink
 from resources.slack.client import SlackResource
 from resources.slack.message import Message, alert
 from resources.slack.outbox import Delivery, deliver, enqueue
 from resources.state import StateStore
+from tests.patience import PATIENCE_SECONDS, until
 from tests.servers.slack import CANARY
 from tests.unit.pages import EVIL
 
@@ -108,21 +109,22 @@ def test_a_webhook_cannot_look_up_so_the_doubt_stays(
     assert status(state_store) == "unknown"
 
 
-def test_alerts_wait_while_slack_is_down_and_leave_when_it_is_back(state_store: StateStore, slack_sink: SlackSink) -> None:
-    port = slack_sink.port
-    slack = SlackResource(token=CANARY, channel="#ops", base_url=f"{slack_sink.url}/api/", timeout_seconds=5)
-    slack_sink.close()
-    for key in ("a", "b", "c"):
-        enqueue(state_store.outbox, message(key))
-    assert flush(state_store, slack) == Delivery(stopped_by="unreachable")
-    assert {row.status for row in state_store.outbox.pending()} == {"queued"}
-    back = SlackSink(port=port).start()
-    try:
-        make_due(state_store)
-        assert flush(state_store, slack) == Delivery(posted=3)
-        assert len(back.messages) == 3
-    finally:
-        back.close()
+def test_alerts_wait_while_slack_is_down_and_leave_when_it_is_back(state_store: StateStore) -> None:
+    with held_port() as port:
+        slack = SlackResource(
+            token=CANARY, channel="#ops", base_url=f"http://127.0.0.1:{port}/api/", timeout_seconds=PATIENCE_SECONDS
+        )
+        for key in ("a", "b", "c"):
+            enqueue(state_store.outbox, message(key))
+        assert flush(state_store, slack) == Delivery(stopped_by="unreachable")
+        assert {row.status for row in state_store.outbox.pending()} == {"queued"}
+        back = SlackSink(port=port).start()
+        try:
+            make_due(state_store)
+            assert flush(state_store, slack) == Delivery(posted=3)
+            assert len(back.messages) == 3
+        finally:
+            back.close()
 
 
 def test_a_rate_limit_stops_the_flush_and_is_waited_out(
@@ -131,13 +133,13 @@ def test_a_rate_limit_stops_the_flush_and_is_waited_out(
     for key in ("a", "b"):
         enqueue(state_store.outbox, message(key))
     slack_sink.next.append({"status": 429, "headers": {"Retry-After": "90"}, "body": '{"ok": false, "error": "ratelimited"}'})
+    before = state_store.now()
     assert flush(state_store, slack) == Delivery(stopped_by="ratelimited")
+    after = state_store.now()
     assert slack_sink.messages == []
     with state_store.engine.connect() as connection:
-        waits = connection.execute(
-            text("SELECT extract(epoch FROM next_attempt_at - now()) FROM opsguard.outbox WHERE key = 'a'")
-        ).scalar_one()
-    assert 60 < waits <= 90
+        again = connection.execute(text("SELECT next_attempt_at FROM opsguard.outbox WHERE key = 'a'")).scalar_one()
+    assert before <= again - timedelta(seconds=90) <= after
     make_due(state_store)
     assert flush(state_store, slack) == Delivery(posted=2)
 
@@ -246,7 +248,8 @@ from resources.slack.client import SlackResource
 from resources.slack.outbox import deliver
 from resources.state import StateStore
 with StateStore.open(sys.argv[1]) as store:
-    deliver(store.outbox, SlackResource(token="t", channel="#ops", base_url=sys.argv[2]), now=store.now, log=logging.getLogger())
+    slack = SlackResource(token="t", channel="#ops", base_url=sys.argv[2], timeout_seconds=120)
+    deliver(store.outbox, slack, now=store.now, log=logging.getLogger())
 """
 
 
@@ -257,9 +260,7 @@ def test_a_process_killed_with_the_answer_leaves_one_post_and_a_doubt(
     enqueue(state_store.outbox, message())
     slack_sink.next.append({"hang": True})
     child = subprocess.Popen([sys.executable, "-c", _FLUSH, database_url, f"{slack_sink.url}/api/"], env=os.environ)
-    deadline = time.monotonic() + 60
-    while not slack_sink.messages and child.poll() is None and time.monotonic() < deadline:
-        threading.Event().wait(0.02)
+    until(lambda: slack_sink.messages or child.poll() is not None, "the message whose answer hangs")
     child.send_signal(signal.SIGKILL)
     child.wait()
     assert status(state_store) == "sending"

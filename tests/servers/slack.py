@@ -6,6 +6,7 @@ import pytest
 
 from opsguard_defs.sandbox.servers.slack_sink import SlackSink
 from resources.slack.client import SlackResource
+from tests.patience import PATIENCE_SECONDS
 
 CANARY = "xoxb-canary-7d1f"
 """Looks like a token; must never be seen anywhere but in the request's header."""
@@ -20,9 +21,11 @@ def slack_sink() -> Iterator[SlackSink]:
 
 @pytest.fixture
 def slack(slack_sink: SlackSink) -> SlackResource:
-    return SlackResource(token=CANARY, channel="#data-handoffs", base_url=f"{slack_sink.url}/api/", timeout_seconds=5)
+    return SlackResource(
+        token=CANARY, channel="#data-handoffs", base_url=f"{slack_sink.url}/api/", timeout_seconds=PATIENCE_SECONDS
+    )
 
 
 @pytest.fixture
 def webhook(slack_sink: SlackSink) -> SlackResource:
-    return SlackResource(webhook=f"{slack_sink.url}/services/T0/B0/{CANARY}", timeout_seconds=5)
+    return SlackResource(webhook=f"{slack_sink.url}/services/T0/B0/{CANARY}", timeout_seconds=PATIENCE_SECONDS)

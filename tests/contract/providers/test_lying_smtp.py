@@ -14,10 +14,11 @@ from resources.providers.interface import Accepted, Ambiguous, Answer, Message, 
 from resources.providers.settings import ProviderSettings, SmtpEndpoint
 from tests.contract.providers.worlds import BODY, KEY, Clock, World, attempted, granted, open_one, outcome_of, send, tried_again
 from tests.integration.test_slack_client import self_signed
+from tests.patience import PATIENCE_SECONDS
 from tests.servers.smtp import PASSWORD, USER, Fault, LyingSmtp, lying_smtp
 
 
-def made_for(server: LyingSmtp, *, timeout_seconds: int = 20, **setting: Any) -> World:
+def made_for(server: LyingSmtp, *, timeout_seconds: int = PATIENCE_SECONDS, **setting: Any) -> World:
     given = {"tls": server.tls, "port": server.port, "timeout_seconds": timeout_seconds, **setting}
     provider = open_one(ProviderSettings(smtp=SmtpEndpoint("127.0.0.1", "ops@guard.example", **given)))
     return World(provider, Message("kim@acme.example", BODY, subject="Morning"), lambda: list(server.accepted))
@@ -29,7 +30,7 @@ BEFORE = ("connect", "EHLO", "MAIL", "RCPT", "DATA", "content")
 @pytest.mark.parametrize("step", BEFORE)
 @pytest.mark.parametrize("fault", [Fault.DROP, Fault.HANG, Fault.DRIP, Fault.GARBAGE, "451 4.3.0 later", "554 5.7.1 no"])
 def test_what_fails_before_the_last_dot_was_provably_not_taken(step: str, fault: str) -> None:
-    seconds = 1 if fault in (Fault.HANG, Fault.DRIP) else 20
+    seconds = 1 if fault in (Fault.HANG, Fault.DRIP) else PATIENCE_SECONDS
     with lying_smtp({step: fault}) as server:
         ledger = MemoryLedger()
         told = attempted(ledger, made_for(server, timeout_seconds=seconds))
@@ -63,7 +64,7 @@ def test_what_fails_before_the_last_dot_was_provably_not_taken(step: str, fault:
     ],
 )
 def test_every_answer_to_the_last_dot_proves_something(said: str, takes: bool, proves: type) -> None:
-    seconds = 1 if said in (Fault.HANG, Fault.DRIP) else 20
+    seconds = 5 if said in (Fault.HANG, Fault.DRIP) else PATIENCE_SECONDS  # all before the dot has to fit
     with lying_smtp({"dot": said}, takes=takes) as server:
         ledger = MemoryLedger()
         told = attempted(ledger, made_for(server, timeout_seconds=seconds))
@@ -77,8 +78,11 @@ def test_every_answer_to_the_last_dot_proves_something(said: str, takes: bool, p
 
 
 @pytest.mark.parametrize(("early", "takes"), [("554 5.7.1 too soon", True), ("250 2.0.0 too soon", False)])
-def test_a_reply_too_many_is_never_taken_for_the_answer_to_the_last_dot(early: str, takes: bool) -> None:
+def test_a_reply_too_many_is_never_taken_for_the_answer_to_the_last_dot(
+    early: str, takes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A filter spoke while the mail was arriving, and the server behind it answered after the end: one reply behind, both wrong."""
+    monkeypatch.setattr("resources.providers.smtp.GOODBYE_SECONDS", PATIENCE_SECONDS)
     with lying_smtp({"early": early, "dot": "250 2.0.0 taken" if takes else "554 5.7.1 not taken"}, takes=takes) as server:
         answer = attempted(MemoryLedger(), made_for(server)).answer
         assert isinstance(answer, Ambiguous), answer
@@ -97,15 +101,15 @@ def test_an_answer_after_the_lease_ended_is_kept_as_late_evidence() -> None:
     sender, sensor = MemoryLedger(kept, clock=clock), MemoryLedger(kept, clock=clock)
     answers: list[Answer] = []
     with lying_smtp({"dot": Fault.LATE}) as server:
-        made = made_for(server, timeout_seconds=60)
+        made = made_for(server, timeout_seconds=PATIENCE_SECONDS)
         grant = granted(sender)
         calling = threading.Thread(target=lambda: answers.append(send(made.provider, made.message, key=KEY)))
         calling.start()
-        assert server.has_taken.wait(30)
+        assert server.has_taken.wait(PATIENCE_SECONDS)
         clock.pass_by(3600)
         assert not isinstance(sensor.expire(KEY), LedgerRefused)
         server.release.set()
-        calling.join(30)
+        calling.join(PATIENCE_SECONDS)
     (answer,) = answers
     assert isinstance(answer, Accepted)
     refused = sender.settle(grant, outcome_of(answer))

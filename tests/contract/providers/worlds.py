@@ -24,6 +24,7 @@ from resources.ledger.interface import Ledger
 from resources.providers.chosen import open_providers
 from resources.providers.interface import Accepted, Ambiguous, Answer, Message, Provider, Rejected
 from resources.providers.settings import ProviderSettings, SlackEndpoint, SmtpEndpoint, WebhookEndpoint
+from tests.patience import PATIENCE_SECONDS
 from tests.servers.authorization import authorized
 from tests.servers.slack import CANARY
 from tests.servers.smtp import lying_smtp
@@ -82,7 +83,9 @@ def world(kind: str, directory: Path) -> Iterator[World]:
                 yield made
         case "webhook":
             with lying_webhook() as server:
-                endpoint = WebhookEndpoint(server.url + "/in", lookup_url=server.url + "/in", token=SecretStr(CANARY))
+                endpoint = WebhookEndpoint(
+                    server.url + "/in", lookup_url=server.url + "/in", token=SecretStr(CANARY), timeout_seconds=PATIENCE_SECONDS
+                )
                 yield World(
                     open_one(ProviderSettings(webhooks={"acme": endpoint})),
                     Message("acme", BODY, subject="Morning", display="Acme"),
@@ -105,14 +108,13 @@ def world(kind: str, directory: Path) -> Iterator[World]:
 
 
 @contextmanager
-def slack_world(*, timeout_seconds: int = 5) -> Iterator[tuple[SlackSink, World]]:
+def slack_world(*, timeout_seconds: int = PATIENCE_SECONDS) -> Iterator[tuple[SlackSink, World]]:
     sink = SlackSink().start()
-    endpoint = SlackEndpoint(SecretStr(CANARY), f"{sink.url}/api/", timeout_seconds)
     try:
         yield (
             sink,
             World(
-                open_one(ProviderSettings(slack=endpoint)),
+                slack_at(sink, timeout_seconds=timeout_seconds),
                 Message("C0123456", BODY, subject="Morning", display="Acme"),
                 lambda: [message["body"]["metadata"]["event_payload"]["key"] for message in sink.messages],
                 lambda: len(sink.messages),
@@ -121,6 +123,11 @@ def slack_world(*, timeout_seconds: int = 5) -> Iterator[tuple[SlackSink, World]
         )
     finally:
         sink.close()
+
+
+def slack_at(sink: SlackSink, *, timeout_seconds: int = PATIENCE_SECONDS) -> Provider:
+    endpoint = SlackEndpoint(SecretStr(CANARY), f"{sink.url}/api/", timeout_seconds)
+    return open_one(ProviderSettings(slack=endpoint))
 
 
 def file_world(root: Path) -> World:

@@ -23,6 +23,7 @@ from resources.providers.settings import ProviderSettings, WebhookEndpoint
 from resources.state import StateStore
 from tests.integration.delivery.watch import CUTOFF, DAILY, MONTHLY, REMINDER, WEEKLY, Watch
 from tests.integration.delivery.watch import watch as watch_of
+from tests.patience import PATIENCE_SECONDS
 from tests.servers.webhook import Lie, LookUp, lying_webhook
 
 Made = Callable[..., Watch]
@@ -284,15 +285,15 @@ def test_two_runs_at_once_send_once(made: Made) -> None:
     def wait(step: Step, moment: Moment, _: str) -> None:
         if (step, moment) == (Step.CALL, Moment.BEFORE):
             inside.set()
-            assert go_on.wait(30)
+            assert go_on.wait(PATIENCE_SECONDS)
 
     answers: list[object] = []
     first = threading.Thread(target=lambda: answers.append(watch.apply(stored, run_id="run-1", watcher=wait)))
     first.start()
-    assert inside.wait(30)
+    assert inside.wait(PATIENCE_SECONDS)
     second = watch.apply(stored, run_id="run-2")
     go_on.set()
-    first.join(30)
+    first.join(PATIENCE_SECONDS)
 
     assert refused(second).code in (RefusalCode.BUSY, RefusalCode.ALREADY_USED)
     assert isinstance(answers[0], dict)
@@ -340,7 +341,7 @@ def test_a_person_may_allow_another_attempt_at_a_known_failure_after_its_cause_w
 
 def test_an_answer_that_is_lost_is_doubt_and_the_next_plan_does_not_send_it(made: Made) -> None:
     with lying_webhook(Lie.ACCEPT_THEN_DROP, look_up=LookUp.FAILS) as server:
-        hook = WebhookEndpoint(url=f"{server.url}/in", lookup_url=f"{server.url}/in", timeout_seconds=5)
+        hook = WebhookEndpoint(url=f"{server.url}/in", lookup_url=f"{server.url}/in", timeout_seconds=PATIENCE_SECONDS)
         watch = made(providers=ProviderSettings(webhooks={"crm": hook}))
         watch.customer("acme-1", DAILY, route="{provider: webhook, webhook: crm}")
         (key,) = with_bodies(watch)
@@ -356,7 +357,7 @@ def test_an_answer_that_is_lost_is_doubt_and_the_next_plan_does_not_send_it(made
 def test_a_provider_that_is_down_does_not_leave_a_doubt_for_every_customer(made: Made) -> None:
     """500 customers were in doubt one morning, and each had to be resolved by hand."""
     with lying_webhook(Lie.ACCEPT_THEN_RESET, look_up=LookUp.FAILS) as server:
-        hook = WebhookEndpoint(url=f"{server.url}/in", timeout_seconds=5)
+        hook = WebhookEndpoint(url=f"{server.url}/in", timeout_seconds=PATIENCE_SECONDS)
         watch = made(providers=ProviderSettings(webhooks={"crm": hook}, file_provider_dir=None))
         for number in range(6):
             watch.customer(f"acme-{number}", DAILY, route="{provider: webhook, webhook: crm}")
