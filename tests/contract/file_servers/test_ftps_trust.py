@@ -21,13 +21,20 @@ from resources.errors import ConfigurationError, Unreachable, UntrustedServer
 from resources.file_servers import open_server
 from resources.file_servers.connect import Patience
 from resources.file_servers.endpoint import Endpoint, Profile
+from tests.patience import PATIENCE_SECONDS
 from tests.servers.ftp import sandbox_ftp_peer
 from tests.servers.ftp_faults import Faults, faulty_ftp
 from tests.servers.peer import Peer
 from tests.servers.proftpd import proftpd_peer
 from tests.servers.vsftpd import vsftpd_peer
 
-QUICK = Patience(connect_seconds=2, stall_seconds=2, settle_seconds=2, attempts=2, first_pause_seconds=0.01)
+QUICK = Patience(
+    connect_seconds=PATIENCE_SECONDS,
+    stall_seconds=PATIENCE_SECONDS,
+    settle_seconds=PATIENCE_SECONDS,
+    attempts=2,
+    first_pause_seconds=0.01,
+)
 _AUTHORITY = ec.generate_private_key(ec.SECP256R1())
 
 
@@ -37,8 +44,8 @@ def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield running
 
 
-def refused(endpoint: Endpoint) -> Unreachable:
-    with pytest.raises(Unreachable) as raised, open_server(endpoint, patience=QUICK).reader():
+def refused(endpoint: Endpoint, *, patience: Patience = QUICK) -> Unreachable:
+    with pytest.raises(Unreachable) as raised, open_server(endpoint, patience=patience).reader():
         pytest.fail("let in")
     return raised.value
 
@@ -70,7 +77,7 @@ def test_a_certificate_that_an_unknown_authority_signed_can_be_pinned_by_the_com
     with sandbox_ftp_peer(tmp_path, tls="explicit") as peer:
         said = str(refused(peer.at(ca_file=None)))
         command = said[said.index("openssl s_client") :].removesuffix(".")
-        made = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, timeout=20, check=False)
+        made = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, timeout=PATIENCE_SECONDS, check=False)
         assert made.returncode == 0, (command, made.stderr)
         with open_server(peer.at(ca_file=tmp_path / "partner-cert.pem"), patience=QUICK).reader() as session:
             assert session.list("/inbox", limit=10).is_complete
@@ -144,7 +151,8 @@ def test_both_tls_versions_work_and_the_older_can_be_asked_for(peer: Peer) -> No
 
 def test_the_wrong_kind_of_tls_is_said_and_not_waited_for_long(peer: Peer) -> None:
     other: Literal["ftps", "ftps-implicit"] = "ftps" if peer.endpoint.scheme == "ftps-implicit" else "ftps-implicit"
-    assert "partner" in str(refused(replace(peer.endpoint, scheme=other)))
+    impatient = replace(QUICK, connect_seconds=2, stall_seconds=2)  # each waits for the other to begin
+    assert "partner" in str(refused(replace(peer.endpoint, scheme=other), patience=impatient))
 
 
 def test_a_server_without_tls_gets_neither_user_nor_password() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from opsguard_defs.processes import ProcessIdentity, module_environment
 from resources.file_servers import open_server
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 from tests.servers.authorization import authorized
 from tests.servers.ftp import PASSWORD, USER, sandbox_ftp_peer
 from tests.servers.peer import Peer
@@ -75,7 +75,7 @@ def test_an_upload_that_was_cut_is_no_upload(tmp_path: Path, tls: Literal["", "e
 def test_a_plain_client_gets_in_and_stays_in_its_root(tmp_path: Path) -> None:
     (tmp_path / "secret.csv").write_text("secret")
     with sandbox_ftp_peer(tmp_path) as peer, ftplib.FTP() as client:
-        client.connect("127.0.0.1", peer.endpoint.port, timeout=20)
+        client.connect("127.0.0.1", peer.endpoint.port, timeout=PATIENCE_SECONDS)
         client.login(USER, PASSWORD)
         assert client.nlst("/") == ["inbox"]
         assert client.pwd() == "/"

@@ -19,10 +19,19 @@ from resources.file_servers.connect import Patience
 from resources.file_servers.endpoint import Endpoint
 from resources.file_servers.interface import Reader, Writer
 from resources.file_servers.sftp import SftpServer
+from tests.patience import PATIENCE_SECONDS
 from tests.servers.authorization import authorized
 from tests.servers.sftp import SftpPeer, asyncssh_peer
 
-QUICK = Patience(connect_seconds=5, stall_seconds=1, settle_seconds=2, attempts=2, first_pause_seconds=0.01)
+QUICK = Patience(
+    connect_seconds=PATIENCE_SECONDS,
+    stall_seconds=PATIENCE_SECONDS,
+    settle_seconds=PATIENCE_SECONDS,
+    attempts=2,
+    first_pause_seconds=0.01,
+)
+IMPATIENT = replace(QUICK, stall_seconds=1, settle_seconds=1)
+"""Only where the server is meant to say nothing: on a busy machine an honest answer may take longer."""
 FEED = b"0123456789" * 60_000
 CEILING = 10**9
 
@@ -43,12 +52,12 @@ def start(tmp_path: Path) -> Iterator[Start]:
         yield one
 
 
-def reader(endpoint: Endpoint) -> AbstractContextManager[Reader]:
-    return SftpServer(endpoint, patience=QUICK).reader()
+def reader(endpoint: Endpoint, *, patience: Patience = QUICK) -> AbstractContextManager[Reader]:
+    return SftpServer(endpoint, patience=patience).reader()
 
 
-def writer(endpoint: Endpoint) -> AbstractContextManager[Writer]:
-    return SftpServer(endpoint, patience=QUICK).writer(authorized(), scope="spool/acme", directories=("/inbox",))
+def writer(endpoint: Endpoint, *, patience: Patience = QUICK) -> AbstractContextManager[Writer]:
+    return SftpServer(endpoint, patience=patience).writer(authorized(), scope="spool/acme", directories=("/inbox",))
 
 
 def blocks(data: bytes = FEED, size: int = 256 * 1024) -> Iterator[bytes]:
@@ -113,7 +122,7 @@ def test_a_server_that_stops_taking_bytes_is_given_up(start: Start) -> None:
         while True:
             yield FEED
 
-    with writer(peer.endpoint) as session, pytest.raises(OutcomeUnknown):
+    with writer(peer.endpoint, patience=IMPATIENT) as session, pytest.raises(OutcomeUnknown):
         session.write("/inbox", "feed.csv", stopping())
 
 
@@ -231,7 +240,7 @@ def test_reading_can_be_left_in_the_middle(start: Start) -> None:
 def test_a_server_that_hangs_while_reading_is_given_up(start: Start) -> None:
     peer = start("hang_read")
     (peer.inbox / "feed.csv").write_bytes(FEED)
-    with reader(peer.endpoint) as session, pytest.raises(Transient, match="did not answer for 1 s"):
+    with reader(peer.endpoint, patience=IMPATIENT) as session, pytest.raises(Transient, match="did not answer for 1 s"):
         list(session.read("/inbox", "feed.csv", ceiling_bytes=CEILING))
 
 
@@ -261,7 +270,7 @@ def test_a_directory_that_is_gone_is_not_absence_of_its_files(start: Start) -> N
 
 
 def test_a_server_that_hangs_at_stat_is_given_up(start: Start) -> None:
-    with reader(start("hang_stat").endpoint) as session, pytest.raises(Transient, match="did not answer"):
+    with reader(start("hang_stat").endpoint, patience=IMPATIENT) as session, pytest.raises(Transient, match="did not answer"):
         session.stat("/inbox", "feed.csv")
 
 
@@ -353,7 +362,7 @@ def test_a_wrong_password_says_so_and_is_not_tried_again(start: Start) -> None:
 
 def test_a_login_that_hangs_is_given_up(start: Start) -> None:
     with pytest.raises(Unreachable, match="logging in"):
-        reader(start("hang_login").endpoint).__enter__()
+        reader(start("hang_login").endpoint, patience=IMPATIENT).__enter__()
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Calls that outlast something: their window, the run's lease, the run's place. And keys: one per message, whoever else sends."""
 
 import threading
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -31,6 +30,7 @@ from resources.state.errors import LeaseLost
 from resources.state.ledger import PostgresLedger
 from tests.integration.delivery.test_send import with_bodies
 from tests.integration.delivery.watch import DAILY, REMINDER, Watch, watch
+from tests.patience import PATIENCE_SECONDS
 from tests.servers.webhook import lying_webhook
 
 Made = Callable[..., Watch]
@@ -59,19 +59,20 @@ class Taking:
         return NotFound("nothing")
 
 
-def test_a_call_that_is_longer_than_the_lease_keeps_the_runs_place(made: Made) -> None:
+def test_a_call_that_is_longer_than_the_lease_keeps_the_runs_place(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     """A webhook may be waited for 300 s and a lease may be 15 s: another run took the place in the middle of the call."""
+    monkeypatch.setattr("resources.pulse.HEARTBEAT_SECONDS", 0.05)
     watch = made()
     watch.customer("acme-1", DAILY)
     (key,) = with_bodies(watch)
     recovered: list[object] = []
 
     def longer_than_the_lease() -> None:
-        ends = watch.state.now() + timedelta(seconds=2.5)
-        while watch.state.now() < ends:
+        for _ in range(3):
+            watch.outlast_the_lease()
             recovered.extend(watch.recover())
 
-    sent = watch.send(lease_seconds=1, providers={Provider.FILE: Taking(longer_than_the_lease)})
+    sent = watch.send(providers={Provider.FILE: Taking(longer_than_the_lease)})
 
     assert sent[key].outcome is Outcome.SENT
     assert recovered == []
@@ -91,7 +92,7 @@ def test_what_the_provider_says_to_a_run_without_its_place_reaches_the_ledger_be
     (key,) = [str(target["slot"]) for target in stored.targets]
 
     with pytest.raises(LeaseLost):
-        watch.apply(stored, lease_seconds=1, providers={Provider.FILE: Taking(lambda: _wait_until_lost(watch, key))})
+        watch.apply(stored, providers={Provider.FILE: Taking(lambda: _lose(watch))})
 
     held = watch.held(key)
     assert held is not None
@@ -107,12 +108,10 @@ def _not_kept_alive(_pulse: object) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def _wait_until_lost(watch: Watch, key: str) -> None:
-    """Until the lease has ended and, where the store may end the attempt of a process that lives, recovery has done it."""
-    ends = watch.state.now() + timedelta(seconds=1.5)
-    while watch.state.now() < ends:
-        watch.recover()
-        time.sleep(0.05)
+def _lose(watch: Watch) -> None:
+    """The lease has ended and, where the store may end the attempt of a process that lives, recovery has done it."""
+    watch.time_passes()
+    watch.recover()
 
 
 def test_a_run_that_was_stopped_between_reserve_and_grant_sends_nothing_after_the_window(
@@ -172,10 +171,10 @@ def test_a_run_that_loses_its_place_between_grant_and_call_says_that_nobody_was_
 
     def lose(step: Step, moment: Moment, _subject: str) -> None:
         if (step, moment) == (Step.GRANT, Moment.AFTER):
-            wait_until(watch, watch.state.now() + timedelta(seconds=1.2))
+            watch.time_passes()
 
     with pytest.raises(LeaseLost):
-        watch.apply(stored, lease_seconds=1, watcher=lose, providers={Provider.FILE: provider})
+        watch.apply(stored, watcher=lose, providers={Provider.FILE: provider})
 
     held = watch.held(key)
     assert held is not None
@@ -206,11 +205,6 @@ def test_two_watches_with_one_customer_and_one_endpoint_deliver_both_messages(tm
     assert [provider.held[key] for key in keys] == ["# From morning\n\nHello\n", "# From evening\n\nHello\n"]
 
 
-def wait_until(watch: Watch, moment: datetime) -> None:
-    while watch.state.now() <= moment:
-        time.sleep(0.05)
-
-
 def test_a_heartbeat_that_fails_during_a_call_does_not_end_the_call() -> None:
     """What was called cannot be taken back: the loss is told after the answer was."""
     beaten = threading.Event()
@@ -220,7 +214,7 @@ def test_a_heartbeat_that_fails_during_a_call_does_not_end_the_call() -> None:
         raise LeaseLost("another run has the place")
 
     with kept_alive(Pulse(fail, lease_seconds=0.04)):
-        assert beaten.wait(30)
+        assert beaten.wait(PATIENCE_SECONDS)
 
 
 def test_heartbeats_end_with_the_call() -> None:
@@ -231,7 +225,7 @@ def test_heartbeats_end_with_the_call() -> None:
         beaten.set()
 
     with kept_alive(Pulse(beat, lease_seconds=0.04)):
-        assert beaten.wait(30)
+        assert beaten.wait(PATIENCE_SECONDS)
         (thread,) = [one for one in threading.enumerate() if one.name == "heartbeats"]
-    thread.join(30)
+    thread.join(PATIENCE_SECONDS)
     assert not thread.is_alive()

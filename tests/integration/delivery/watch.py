@@ -36,7 +36,7 @@ from resources.providers.interface import Provider as Opened
 from resources.providers.settings import ProviderSettings
 from resources.state import StateStore
 from resources.state.plans import StoredPlan
-from tests.patience import ended, forked
+from tests.patience import ended, forked, until
 
 LEASE_SECONDS = 300
 WRITE = Flags(dry_run=False, auto_remediate=True)
@@ -192,6 +192,19 @@ class Watch:
             connection.execute(
                 text("UPDATE opsguard.leases SET expires_at = clock_timestamp() WHERE expires_at > clock_timestamp()")
             )
+
+    def outlast_the_lease(self) -> None:
+        """The lease of a run is about to end, and this is over when a heartbeat has prolonged it."""
+        with self.state.engine.begin() as connection:
+            ends = connection.execute(
+                text("UPDATE opsguard.leases SET expires_at = clock_timestamp() + interval '2 minutes' RETURNING expires_at")
+            ).scalar_one()
+        until(lambda: self._lease_ends() > ends + timedelta(minutes=1), "a heartbeat")
+
+    def _lease_ends(self) -> datetime:
+        with self.state.engine.connect() as connection:
+            ends: datetime = connection.execute(text("SELECT expires_at FROM opsguard.leases")).scalar_one()
+        return ends
 
     def forked(self, work: Callable[["Watch"], object]) -> int:
         """The child's process number. It opens a database connection of its own and never comes back."""
