@@ -1,6 +1,6 @@
 """`opsguard standing`: what a person allows in advance is spelled out, ends, can be revoked, and is recorded either way."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -43,10 +43,11 @@ def test_it_is_recorded_only_with_yes_listed_while_it_lives_and_ended_by_a_revoc
 
 
 def test_a_date_means_its_whole_day(opsguard: Command) -> None:
-    made = allow(opsguard, "--yes", until=soon(1))
+    until = soon(1)
+    made = allow(opsguard, "--yes", until=until)
     ends = datetime.fromisoformat(made.objects[0]["allowed"]["until"])
     assert ends.astimezone(UTC).strftime("%H:%M") == "00:00"
-    assert ends.astimezone(UTC).date() == (datetime.now(UTC) + timedelta(days=2)).date()
+    assert ends.astimezone(UTC).date() == date.fromisoformat(until) + timedelta(days=1)
 
 
 def test_a_revocation_of_what_is_not_there_is_refused(opsguard: Command) -> None:
