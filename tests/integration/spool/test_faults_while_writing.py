@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from resources.file_servers.connect import Patience
 from resources.spool.sent import Outcome
-from tests.integration.spool.world import Applied, Place, at_partner
+from tests.integration.spool.world import BRISK, IMPATIENT, Applied, Place, at_partner
 from tests.servers.ftp_faults import Faults, FaultyFtp, faulty_ftp
 from tests.servers.peer import Peer
 from tests.servers.sftp import asyncssh_peer
@@ -33,10 +34,12 @@ def honest_again(server: FaultyFtp) -> None:
 
 
 @contextmanager
-def faulty(on: On, sftp: Peer, *, holds: bytes | None = None, **profile: object) -> Iterator[tuple[Place, FaultyFtp]]:
+def faulty(
+    on: On, sftp: Peer, *, holds: bytes | None = None, patience: Patience = BRISK, **profile: object
+) -> Iterator[tuple[Place, FaultyFtp]]:
     files = {} if holds is None else {b"feed.csv": holds}
     with faulty_ftp(Faults(machine=True), files) as server:
-        world = at_partner(on(sftp), server.endpoint(**profile))
+        world = at_partner(on(sftp), server.endpoint(**profile), patience=patience)
         world.feed("feed.csv", WHOLE)
         yield world, server
 
@@ -68,13 +71,14 @@ FAILS_BEFORE_PLACING = {
 def test_what_failed_left_the_final_name_as_it_was_and_is_sent_later(
     on: On, sftp: Peer, faults: dict[str, object], holds: bytes | None
 ) -> None:
-    with faulty(on, sftp, holds=holds) as (world, server):
+    patience = IMPATIENT if "stor_stalls_at" in faults else BRISK
+    with faulty(on, sftp, holds=holds, patience=patience) as (world, server):
         applied = applied_with(world, server, **faults)
         assert applied.outcomes == {"feed.csv": Outcome.FAILED}, applied.sent["feed.csv"].message
         assert server.files.get(b"feed.csv") == holds
         assert world.held()[:2] == ({"feed.csv": WHOLE}, {})
         honest_again(server)
-        world.repair_until_done()
+        at_partner(world, world.route.partner).repair_until_done()
         assert server.files == {b"feed.csv": WHOLE}
         assert world.held()[:2] == ({}, {"feed.csv": WHOLE})
 
@@ -207,7 +211,7 @@ def asyncssh_peer_again(base: Path, world: Place) -> Iterator[Place]:
     """The same server, repaired: same disk, same key, another port and so another partner to the ledger."""
     (base / "ready").unlink()
     with asyncssh_peer(base) as partner:
-        yield at_partner(world, partner.at(directory=world.inbox.path), misbehaves=False)
+        yield at_partner(world, partner.at(directory=world.inbox.path))
 
 
 def test_a_source_that_vanishes_while_it_is_sent_is_a_failure_of_that_feed_alone(on: On, ftp: Peer, sftp: Peer) -> None:

@@ -34,14 +34,22 @@ from resources.spool.sent import Archived, ArchiveOutcome, Outcome, Sent
 from resources.spool.sides import Sides
 from resources.spool.steps import Watcher, nobody
 from resources.state import StateStore
+from tests.patience import PATIENCE_SECONDS
 from tests.servers.peer import Folder, Peer
 
 OLD_MINUTES = 180
 """Older than the SLA of an hour."""
-QUICK = Patience(connect_seconds=5, stall_seconds=1, settle_seconds=1, first_pause_seconds=0.01)
-"""For servers that hang on purpose."""
-BRISK = Patience(first_pause_seconds=0.01)
-"""For all others: a loaded machine may be slow, but there is nothing to wait for between attempts."""
+BRISK = Patience(
+    connect_seconds=PATIENCE_SECONDS,
+    stall_seconds=PATIENCE_SECONDS,
+    settle_seconds=PATIENCE_SECONDS,
+    first_pause_seconds=0.01,
+)
+"""A loaded machine may be slow, but there is nothing to wait for between attempts."""
+IMPATIENT = replace(BRISK, stall_seconds=1, settle_seconds=1)
+"""Only where a server is meant to say nothing."""
+LEASE_SECONDS = 300
+"""Longer than a disk stands still."""
 WRITE = Flags(dry_run=False, auto_remediate=True)
 
 
@@ -120,7 +128,7 @@ class Place:
         return decision
 
     def engine(
-        self, report: SpoolReport, *, run_id: str = "", watcher: Watcher = nobody, lease_seconds: int = 30, **more: Any
+        self, report: SpoolReport, *, run_id: str = "", watcher: Watcher = nobody, lease_seconds: int = LEASE_SECONDS, **more: Any
     ) -> SpoolApply:
         stored = self.store.find_plan(report.plan.digest)
         assert not isinstance(stored, Refused), stored
@@ -237,10 +245,10 @@ def place(
     return Place(store, route, spool, archive, inbox, partner.log, source.log, sides)
 
 
-def at_partner(world: Place, endpoint: Endpoint, *, patience: Patience = QUICK, misbehaves: bool = True) -> Place:
-    """The same watch with another partner; `patience` for one that misbehaves."""
+def at_partner(world: Place, endpoint: Endpoint, *, patience: Patience = BRISK) -> Place:
+    """The same watch with another partner."""
     route = replace(world.route, partner=endpoint)
-    partner = open_server(endpoint, patience=patience if misbehaves else BRISK)
+    partner = open_server(endpoint, patience=patience)
     return replace(world, route=route, sides=Sides(route, open_server(route.source, patience=BRISK), partner, BRISK))
 
 
