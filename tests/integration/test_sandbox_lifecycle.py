@@ -9,14 +9,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from opsguard_defs.ports import held_port
 from opsguard_defs.processes import PROJECT_ROOT, ProcessIdentity
 from opsguard_defs.sandbox import Sandbox
 from opsguard_defs.sandbox.keeper import ALREADY_RUNNING
+from opsguard_defs.sandbox.state_file import Running
 from resources.errors import ConfigurationError, Unreachable
 from tests.integration.sandbox_processes import processes_of, wait_until_gone
 from tests.patience import until
@@ -68,7 +70,7 @@ def python(code: str, *arguments: object) -> "subprocess.Popen[str]":
 @pytest.mark.usefixtures("own_database")
 def test_up_leaves_the_servers_running_and_down_leaves_no_process_behind(sandbox: Sandbox) -> None:
     starter = python(UP_AND_LEAVE, sandbox.home)
-    _, errors = starter.communicate(timeout=120)
+    _, errors = starter.communicate(timeout=300)
     assert starter.returncode == 0, errors
 
     running = sandbox.status()
@@ -123,7 +125,7 @@ def test_up_twice_is_once(sandbox: Sandbox) -> None:
 def test_three_that_come_up_at_once_share_one_sandbox(sandbox: Sandbox) -> None:
     starters = [python(UP_AND_LEAVE, sandbox.home) for _ in range(3)]
     for starter in starters:
-        _, errors = starter.communicate(timeout=180)
+        _, errors = starter.communicate(timeout=300)
         assert starter.returncode == 0, errors
 
     keepers = [command for command in processes_of(sandbox.home).values() if "opsguard_defs.sandbox.keeper" in command]
@@ -158,6 +160,16 @@ def test_two_homes_do_not_know_of_each_other(sandbox: Sandbox, tmp_path: Path) -
         assert first.is_whole
 
 
+@contextmanager
+def held(running: Running, *, but: str = "") -> Iterator[None]:
+    """Nobody else gets the ports of a sandbox that is down."""
+    with ExitStack() as ports:
+        for server in running.servers:
+            if server.name != but:
+                ports.enter_context(held_port(server.port))
+        yield
+
+
 def test_ports_keys_and_passwords_outlive_a_restart(sandbox: Sandbox) -> None:
     """A plan's scope names host, port and host key: a restart over lunch must not end every open approval."""
     before = sandbox.up()
@@ -165,7 +177,8 @@ def test_ports_keys_and_passwords_outlive_a_restart(sandbox: Sandbox) -> None:
     contents = [path.read_bytes() for path in files]
     sandbox.down()
 
-    after = sandbox.up()
+    with held(before):
+        after = sandbox.up()
 
     assert [(s.name, s.port, s.password) for s in after.servers] == [(s.name, s.port, s.password) for s in before.servers]
     assert [path.read_bytes() for path in files] == contents
@@ -183,7 +196,8 @@ def test_a_port_that_was_taken_meanwhile_is_replaced_and_the_settings_say_so(san
         squatter.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         squatter.bind(("127.0.0.1", port))
         squatter.listen()
-        after = sandbox.up()
+        with held(before, but="handoff_ftp"):
+            after = sandbox.up()
 
     assert after.server("handoff_ftp").port != port
     assert after.server("partner_ftp").port == before.server("partner_ftp").port
