@@ -99,9 +99,10 @@ def made_on(stored: bytes) -> Head:
     """The head that a claim names, whatever else it holds: compare the whole. The empty one for what names none."""
     try:
         after = json.loads(stored)["claim"]["after"]
-        return Head(after["sequence"], after["digest"])
+        made = Head(after["sequence"], after["digest"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return Head()
+    return made if type(made.sequence) is int and type(made.digest) is str else Head()
 
 
 def path_of(slot: Slot, attempt: int) -> str:

@@ -228,6 +228,16 @@ def test_a_claim_that_changes_under_a_running_process_is_noticed_before_the_call
     assert can_be_sent(ledger, BESIDE)
 
 
+@pytest.mark.parametrize("sequence", [b"1.5", b"1e5", b"NaN", b"true", b'"1"', b"null", b"[]", b"{}"])
+def test_a_claim_that_names_no_row_is_not_what_was_written(root, ledger, sequence):
+    reserved(ledger, feed("first"))
+    reserved(ledger, DOUBTFUL)
+    path = root / "claims" / "partner-1" / "p-doubtful" / "feed"
+    path.write_bytes(path.read_bytes().replace(b'"sequence":1}', b'"sequence":' + sequence + b"}"))
+    assert not can_be_sent(ledger, DOUBTFUL)
+    assert can_be_sent(ledger, feed("first"))
+
+
 def test_a_claim_that_is_gone_is_written_again(root):
     written(root)
     path = root / "claims" / "partner-1" / "p-doubtful" / "feed"
