@@ -74,7 +74,7 @@ def parse_anchor(stored: bytes) -> Anchor | None:
             is_retired=held["is_retired"],
         )
         return anchor if anchor.bytes == stored else None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -1,5 +1,6 @@
 """Files that were changed from outside: what is wrong is named exactly, nothing is sent where there is doubt, the rest goes on."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -294,6 +295,16 @@ def test_without_an_anchor_nothing_is_sent_until_a_person_accepts(root, content)
         assert ledger.repair(accept_loss=True).left == ()
         assert told(ledger.of(BESIDE)[0]).state is S.UNKNOWN
         granted(ledger, LATER)
+
+
+@pytest.mark.parametrize("name", [b"is_synced", b"is_retired"])
+def test_an_anchor_that_says_a_number_where_it_says_yes_or_no_was_altered(root, name):
+    written(root)
+    stored = (root / "anchor").read_bytes()
+    (root / "anchor").write_bytes(re.sub(b'"' + name + b'":[a-z]+', b'"' + name + b'":7   ', stored))
+    with FileLedger.open(root) as ledger:
+        assert "anchor" in ledger.health().recovery
+        assert not can_be_sent(ledger, DOUBTFUL)
 
 
 def test_a_torn_line_that_nobody_was_told_of_is_set_aside_and_cut(root):
