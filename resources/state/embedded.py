@@ -20,7 +20,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from resources.errors import ConfigurationError, OpsGuardError, Unreachable
-from resources.state.embedded_server import says_ready
+from resources.state.embedded_server import says_ready, server_lives
 from resources.state.keeper_lock import keeper_lives
 
 GRACE_SECONDS: Final = 10.0
@@ -76,7 +76,7 @@ def _running(home: Path) -> str | None:
     try:
         url = (home / "url").read_text()
         with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), 5):
-            return url if says_ready(home / "data") else None
+            return url if says_ready(home / "data") and server_lives(home / "data") else None
     except (OSError, ValueError):
         return None
 

@@ -241,6 +241,16 @@ def says_ready(data: Path) -> int | None:
         return None
 
 
+def server_lives(data: Path) -> bool:
+    """A process of this data directory's server does: its port may be another program's by now. The look takes `server.lock` for a moment."""
+    with (data.parent / "server.lock").open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
 def _last_words(log: Path) -> str:
     try:
         lines = log.read_text(errors="replace")[-4000:].splitlines()
