@@ -123,6 +123,8 @@ def _start_keeper(home: Path) -> str:
         raise Unreachable(f"the embedded PostgreSQL did not start; see {home / 'keeper.log'} and {home / 'log'}") from None
     if "error" in answer:
         keeper.wait()
+        if url := _wait_for_keeper(home):  # another one lives: its client was killed before it had come so far as to say so
+            return url
         kind: type[OpsGuardError] = ConfigurationError if answer["error"] == "ConfigurationError" else Unreachable
         raise kind(str(answer["message"]))
     keeper.returncode = 0  # it outlives us on purpose; without this Popen warns about it when collected

@@ -240,6 +240,29 @@ def test_a_client_that_comes_while_a_killed_server_is_started_again_waits_for_it
     assert open_embedded(home) == url
 
 
+def test_a_client_is_answered_although_the_one_before_was_killed_while_its_keeper_began(home):
+    """Nobody sees yet that there is a keeper: a second is started, and the one of them that finds the other goes."""
+    leave_when_made(home)
+    starting = subprocess.Popen(
+        [sys.executable, "-m", "resources.state.keeper", home, "5"], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    try:
+        until(lambda: running(home)["keeper"], "the first keeper's beginning")
+        with StateStore.open(open_embedded(home)) as store:
+            assert store.plans() == []
+        until(lambda: len(running(home)["keeper"]) == 1, "the end of the keeper that came second")
+    finally:
+        starting.terminate()
+        starting.wait()
+
+
+def leave_when_made(home: Path) -> None:
+    """With its database made, so that the next keeper's way is a short one."""
+    open_embedded(home)
+    leave(home)
+    until(lambda: running(home) == GONE, "the end of both")
+
+
 def answers(url: str) -> bool:
     try:
         with socket.create_connection(("127.0.0.1", urlsplit(url).port), 5):
