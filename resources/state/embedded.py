@@ -49,7 +49,7 @@ def open_embedded(home: Path) -> str:
             if home not in _held:
                 _held[home] = _join(home)
             with (home / "start.lock").open("a") as gate:
-                fcntl.flock(gate, fcntl.LOCK_EX)
+                _lock_in_time(gate.fileno(), fcntl.LOCK_EX, home)
                 return _running(home) or _wait_for_keeper(home) or _start_keeper(home)
         except OSError as error:
             raise ConfigurationError(
@@ -68,8 +68,26 @@ def leave(home: Path) -> None:
 
 def _join(home: Path) -> int:
     descriptor = os.open(home / "clients.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    fcntl.flock(descriptor, fcntl.LOCK_SH)  # waits for a keeper that is just stopping
+    try:
+        _lock_in_time(descriptor, fcntl.LOCK_SH, home)  # waits for a keeper that is just stopping
+    except BaseException:
+        os.close(descriptor)
+        raise
     return descriptor
+
+
+def _lock_in_time(descriptor: int, kind: int, home: Path) -> None:
+    """Who has it may have been stopped, or wait for one that was."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() > deadline:
+                raise _silent(home) from error
+            time.sleep(POLL_SECONDS)
+        else:
+            return
 
 
 def _running(home: Path) -> str | None:
@@ -91,11 +109,15 @@ def _wait_for_keeper(home: Path) -> str | None:
         if url := _running(home):
             return url
         if time.monotonic() > deadline:
-            raise Unreachable(
-                f"the embedded PostgreSQL has not answered for {START_SECONDS:.0f} s; see {home / 'keeper.log'} and {home / 'log'}"
-            )
+            raise _silent(home)
         time.sleep(POLL_SECONDS)
     return None
+
+
+def _silent(home: Path) -> Unreachable:
+    return Unreachable(
+        f"the embedded PostgreSQL has not answered for {START_SECONDS:.0f} s; see {home / 'keeper.log'} and {home / 'log'}"
+    )
 
 
 def _start_keeper(home: Path) -> str:

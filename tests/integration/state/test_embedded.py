@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from resources.errors import ConfigurationError, Unreachable
-from resources.state import StateStore
+from resources.state import StateStore, embedded
 from resources.state.embedded import leave, open_embedded, state_url
 from tests.need import unavailable
 from tests.patience import PATIENCE_SECONDS, until
@@ -254,6 +254,17 @@ def test_a_client_is_answered_although_the_one_before_was_killed_while_its_keepe
     finally:
         starting.terminate()
         starting.wait()
+
+
+@pytest.mark.parametrize("name", ["clients.lock", "start.lock"])
+def test_a_client_does_not_wait_for_ever_for_one_that_was_stopped(home, monkeypatch, name):
+    """A keeper that was stopped while it was stopping its server, or clients before this one that wait for it."""
+    monkeypatch.setattr(embedded, "START_SECONDS", 0.5)
+    home.mkdir(mode=0o700)
+    with (home / name).open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(Unreachable, match="not answered"):
+            open_embedded(home)
 
 
 def leave_when_made(home: Path) -> None:
