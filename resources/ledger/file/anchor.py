@@ -100,6 +100,15 @@ class AnchorFile:
                 self._stored[number], self.slots[number] = slot, parse_anchor(slot)
         self.is_whole = len(stored) == SLOTS * SLOT_BYTES
 
+    def is_replaced(self) -> bool:
+        """Who repairs puts a new file under the name: what is written into the old one nobody reads."""
+        mine = self._disk.status(self._file)
+        try:
+            named = self._disk.status_of(NAME)
+        except FileNotFoundError:  # there is none to go on with: whoever opens the store next finds that out
+            return False
+        return (mine.st_dev, mine.st_ino) != (named.st_dev, named.st_ino)
+
     def peek(self) -> Anchor | None:
         """Without the lock: the newest that can be read at this moment, when one slot may be half written."""
         stored = self._disk.read(self._file, 0, SLOTS * SLOT_BYTES)

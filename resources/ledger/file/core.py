@@ -73,6 +73,9 @@ class Core(Access):
     # Looking
 
     def look(self) -> None:
+        if self.anchor.is_replaced():
+            self._fence_seen = None  # everything is read again
+            self._reopen_anchor()
         seen = self._fence_signature()
         if seen is None or seen != self._fence_seen:
             self.fence, self._fence_seen = read_fence(self.disk), seen
@@ -271,8 +274,7 @@ class Core(Access):
     def begin_again(self) -> None:
         """As when it was opened."""
         self._seen = self._fence_seen = None
-        self.anchor.close()
-        self.anchor = AnchorFile(self.disk, self.disk.open_fixed(ANCHOR))
+        self._reopen_anchor()
         self.fence, self._fence_seen = read_fence(self.disk), self._fence_signature()
         self.rescan()
 
@@ -290,9 +292,14 @@ class Core(Access):
             serial=newest.serial + 1 if newest else 1,
         )
         publish_whole(self.disk, "temp/anchor", ANCHOR, data)
-        self.anchor.close()
-        self.anchor = AnchorFile(self.disk, self.disk.open_fixed(ANCHOR))
+        self._reopen_anchor()
         self.anchor.read()
+
+    def _reopen_anchor(self) -> None:
+        """What stands at its name now."""
+        named = AnchorFile(self.disk, self.disk.open_fixed(ANCHOR))
+        self.anchor.close()
+        self.anchor = named
 
     def give_up(self, failed: SyncFailed) -> None:
         """A sync failed: what was written may be there, or only seem to be. Nothing is believed until everything was read again."""

@@ -283,6 +283,21 @@ def test_one_changed_byte_of_the_anchor_is_named_and_the_other_slot_of_it_holds(
         assert ledger.verify().faults == ()
 
 
+def test_who_has_the_store_open_while_another_repairs_the_anchor_goes_on_with_the_new_one(root):
+    with FileLedger.open(root) as one, FileLedger.open(root) as other:
+        granted(one, BESIDE)
+        assert other.head().sequence == 2
+        whole = (root / "anchor").read_bytes()
+        (root / "anchor").write_bytes(b"x" + whole[1:])
+        assert len(one.repair().made) == 1
+        grant = granted(other, DOUBTFUL)
+        assert b'"sequence":4' in (root / "anchor").read_bytes()
+    segment(root).write_bytes(b"".join(segment(root).read_bytes().splitlines(keepends=True)[:2]))
+    with FileLedger.open(root) as ledger:
+        assert "gone" in ledger.health().recovery
+        assert code(ledger.reserve(grant.slot, PINS, key="run-1")) is C.RECOVERY_REQUIRED
+
+
 @pytest.mark.parametrize("content", [b"", b"x" * 1024, b"\0" * 1024])
 def test_without_an_anchor_nothing_is_sent_until_a_person_accepts(root, content):
     written(root)
