@@ -79,10 +79,14 @@ class Core(Access):
         seen = self._fence_signature()
         if seen is None or seen != self._fence_seen:
             self.fence, self._fence_seen = read_fence(self.disk), seen
-            if self.fence is not None and self.fence.reason is FenceReason.SYNC_FAILED:
-                self.recover_from_failed_sync()
-                return
-            self.rescan()
+            try:
+                if self.fence is not None and self.fence.reason is FenceReason.SYNC_FAILED:
+                    self.recover_from_failed_sync()
+                else:
+                    self.rescan()
+            except BaseException:
+                self._fence_seen = None  # it was not looked at to the end: the next look begins again
+                raise
         elif self.segments.signature(self.scan.segment) != self._seen or self._is_overtaken():
             self._catch_up()
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from resources.ledger.file.disk import Disk, File
+from resources.ledger.file.disk import Disk, Entry, File
 
 
 class Fault:
@@ -65,6 +65,24 @@ class ShortDisk(Disk):
 
     def append(self, file: File, data: bytes) -> int:
         return super().append(file, data[:7])
+
+
+class NoMoreFiles(Disk):
+    """Its process has too many files open for a moment."""
+
+    fault: Fault
+
+    def open_append(self, path: str) -> File:
+        self.fault.tick()
+        return super().open_append(path)
+
+    def entries(self, path: str = ".") -> list[Entry]:
+        self.fault.tick()
+        return super().entries(path)
+
+    def names(self, path: str = ".") -> list[str]:
+        self.fault.tick()
+        return super().names(path)
 
 
 class UnsyncedDisk(Disk):

@@ -8,14 +8,15 @@ import shutil
 import pytest
 
 from guards.delivery.outcome import Reason, delivered, known_failure
+from guards.delivery.refusal import LedgerCode as C
 from guards.delivery.refusal import LedgerRefused
 from guards.delivery.reservation import ReservationState as S
 from guards.delivery.slot import Grant
 from resources.errors import OutcomeUnknown, Unreachable
 from resources.ledger.file.store import FileLedger
 from resources.ledger.interface import Verification
-from tests.integration.ledger_file.faulty import Fault, FullDisk, ShortDisk, UnsyncedDisk, failing
-from tests.ledgers.builders import KIM, PINS, RECEIPT, brought_to, feed, granted, reserved, told
+from tests.integration.ledger_file.faulty import Fault, FullDisk, NoMoreFiles, ShortDisk, UnsyncedDisk, failing
+from tests.ledgers.builders import KIM, PINS, RECEIPT, brought_to, code, feed, granted, reserved, told
 from tests.ledgers.worlds import tree
 
 CALLS = {
@@ -160,6 +161,19 @@ def test_the_process_that_failed_to_retire_a_store_takes_it_for_what_the_next_on
         if not fault.has_failed:
             break
     assert "retired" in here
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_who_could_not_look_at_a_store_that_was_retired_meanwhile_sends_nothing_from_it_afterwards(root, number):
+    fault = Fault(code=errno.EMFILE)
+    with FileLedger.open(root) as one, FileLedger.open(root, disk=failing(NoMoreFiles, fault)) as other:
+        held = reserved(other, feed("open"))
+        assert one.retire(note="moved") is None
+        fault.left = number
+        with pytest.raises(Unreachable):
+            other.grant(held.reservation_id, holder="run-1")
+        assert fault.has_failed
+        assert code(other.grant(held.reservation_id, holder="run-1")) is C.RECOVERY_REQUIRED
 
 
 @pytest.mark.parametrize("name", CALLS)
