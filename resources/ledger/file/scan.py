@@ -97,21 +97,18 @@ class Scan:
         parts = split_line(line[:-1]) if line.endswith(b"\n") else None
         if parts is None or hashlib.sha256(parts[1]).hexdigest() != parts[0]:
             return False
-        fields = json.loads(parts[1])
         head, index = self.index.head, self.index
-        if fields["sequence"] != head.sequence + 1 or fields["previous"] != head.digest:
+        try:
+            fields = json.loads(parts[1])
+            if fields["sequence"] != head.sequence + 1 or fields["previous"] != head.digest:
+                return False
+            slot, state = Slot(fields["customer"], fields["period"], fields["kind"]), ReservationState(fields["state"])
+            bytes.fromhex(fields["reservation"])
+            is_opened = fields["event"] == Event.OPENED.value
+        except (ValueError, KeyError, TypeError, RecursionError):  # whoever wrote this made a digest for it, and no row
             return False
-        slot = Slot(fields["customer"], fields["period"], fields["kind"])
-        self.take_own(
-            slot,
-            fields["reservation"],
-            ReservationState(fields["state"]),
-            Head(head.sequence + 1, parts[0]),
-            segment,
-            offset,
-            len(line),
-        )
-        if fields["event"] == Event.OPENED.value:
+        self.take_own(slot, fields["reservation"], state, Head(head.sequence + 1, parts[0]), segment, offset, len(line))
+        if is_opened:
             index.orphans.pop(key_of(slot), None)
         return True
 

@@ -1,5 +1,6 @@
 """What the next in line reads while another process has the lock: only what is published, and it concludes nothing from it."""
 
+import hashlib
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from guards.delivery.refusal import LedgerCode as C
 from resources.ledger.file.anchor import SLOT_BYTES
+from resources.ledger.file.line import line_of, split_line
 from resources.ledger.file.store import FileLedger
 from tests.ledgers.builders import code, feed, granted, reserved
 from tests.patience import until
@@ -76,6 +78,21 @@ def test_what_cannot_be_read_ahead_is_left_to_the_look_under_the_lock(root: Path
         held = reserved(one, feed(1))
         gone(root)
         read_ahead(other)
+        assert code(other.grant(held.reservation_id, holder="run-9")) is C.RECOVERY_REQUIRED
+
+
+@pytest.mark.parametrize("name", ["sequence", "customer", "state", "reservation", "event"])
+def test_what_has_its_digest_and_is_no_row_is_left_to_the_look_under_the_lock(root: Path, name: str) -> None:
+    with FileLedger.open(root) as one, FileLedger.open(root) as other:
+        reserved(other, feed(1))
+        held = reserved(one, feed(2))
+        path = root / "segments" / "000001.jsonl"
+        first, last = path.read_bytes().splitlines(keepends=True)
+        parts = split_line(last[:-1])
+        assert parts is not None
+        row = parts[1].replace(b'"' + name.encode() + b'":', b'"x":')
+        path.write_bytes(first + line_of(hashlib.sha256(row).hexdigest(), row))
+        assert read_ahead(other) == 1
         assert code(other.grant(held.reservation_id, holder="run-9")) is C.RECOVERY_REQUIRED
 
 
