@@ -184,9 +184,8 @@ def test_a_home_that_was_killed_whole_starts_again_although_another_program_list
     for number in [*running(home)["keeper"], *running(home)["postgres"]]:
         os.kill(number, signal.SIGKILL)
     until(lambda: running(home) == GONE, "the end of both")
-    with socket.create_server(("127.0.0.1", urlsplit(url).port)):
-        with StateStore.open(open_embedded(home)) as store:
-            assert store.plans() == []
+    with socket.create_server(("127.0.0.1", urlsplit(url).port)), StateStore.open(open_embedded(home)) as store:
+        assert store.plans() == []
 
 
 def test_no_acknowledged_row_is_lost_when_the_server_is_killed_in_mid_stream(home):
