@@ -91,6 +91,7 @@ def test_nothing_moves_before_it_was_opened(before):
         ({"pins_digest": "0" * 64}, "its pins changed"),
         ({"fence": 7}, "moved to delivered by run-1 with fence 7"),
         ({"holder": "run-2"}, "moved to delivered by run-2 with fence 1"),
+        ({"holder": ""}, "moved to delivered by nobody with fence 1"),
         ({"receipt": {}}, "delivered without evidence"),
         ({"note": "n" * 501}, "a note of 501 characters"),
     ],
