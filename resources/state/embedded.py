@@ -150,7 +150,10 @@ def _start_keeper(home: Path) -> str:
         kind: type[OpsGuardError] = ConfigurationError if answer["error"] == "ConfigurationError" else Unreachable
         raise kind(str(answer["message"]))
     keeper.returncode = 0  # it outlives us on purpose; without this Popen warns about it when collected
-    return (home / "url").read_text()
+    try:
+        return (home / "url").read_text()
+    except FileNotFoundError:
+        raise Unreachable(f"the embedded PostgreSQL was ended as soon as it had started; see {home / 'keeper.log'}") from None
 
 
 def _keeper_environment(root: Path) -> dict[str, str]:

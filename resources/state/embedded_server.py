@@ -212,9 +212,11 @@ def _spawn(data: Path, port: int, lock: int) -> "subprocess.Popen[bytes]":
 
 
 def _tie_to_parent() -> None:
-    """Between fork and exec, after setuid (PDEATHSIG does not survive it). SIGINT is PostgreSQL's fast shutdown."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nohup and `cmd &` in a script leave it ignored, and that is inherited
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+    """Between fork and exec, after setuid (PDEATHSIG does not survive it). SIGQUIT is PostgreSQL's immediate shutdown: the fast one is
+    forgotten by version 18 while it recovers, and a server without its keeper would stay for ever. The next start recovers from the log."""
+    for each in (signal.SIGINT, signal.SIGQUIT):  # nohup and `cmd &` in a script leave them ignored, and that is inherited
+        signal.signal(each, signal.SIG_DFL)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
 
 
 def _ready(data: Path, process: "subprocess.Popen[bytes]", deadline: float) -> bool:

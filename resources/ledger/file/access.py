@@ -92,6 +92,9 @@ class Access(ABC):
             raise Unreachable(
                 f"the ledger could not be locked ({error.strerror or error!r}): look at its directory, then try again"
             ) from error
+        except BaseException:  # interrupted by a person
+            self._lock.release()
+            raise
         if (mine.st_dev, mine.st_ino) != (named.st_dev, named.st_ino):
             self.close(
                 "the ledger's lock file was replaced while it was open, so the lock proves nothing: close every user of it, then open it again"

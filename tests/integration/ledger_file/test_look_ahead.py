@@ -110,3 +110,19 @@ def test_the_next_in_line_reads_ahead_and_then_has_its_turn(root: Path) -> None:
             assert heads == []
         waiting.join()
         assert (known, heads) == ([1], [one.head()])
+
+
+def test_who_is_interrupted_while_it_waits_keeps_nobody_out(root: Path) -> None:
+    with FileLedger.open(root) as one, FileLedger.open(root) as other:
+
+        def interrupted(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        core = one._core
+        known = core.disk.status_of_root
+        core.disk.status_of_root = interrupted  # type: ignore[method-assign, assignment]
+        with pytest.raises(KeyboardInterrupt):
+            one.head()
+        core.disk.status_of_root = known  # type: ignore[method-assign]
+        granted(other, feed(1))
+        assert one.head() == other.head()

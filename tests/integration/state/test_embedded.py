@@ -273,6 +273,21 @@ def leave_when_made(home: Path) -> None:
     until(lambda: running(home) == GONE, "the end of both")
 
 
+def test_a_server_that_is_starting_again_ends_with_its_killed_keeper(home):
+    """PostgreSQL 18 forgets a fast shutdown that reaches it while it recovers, and would then stay for ever."""
+    with StateStore.open(open_embedded(home)) as store:
+        for number in range(200):
+            store.outbox.enqueue(f"key-{number}", {})
+    (keeper,), killed = running(home)["keeper"], running(home)["postgres"]
+    for server in killed:
+        os.kill(server, signal.SIGKILL)
+    until(lambda: set(running(home)["postgres"]) - set(killed), "the next server")
+    os.kill(keeper, signal.SIGKILL)
+    until(lambda: running(home) == GONE, "the end of both")
+    with StateStore.open(open_embedded(home)) as store:
+        assert len(store.outbox.pending(limit=1000)) == 200
+
+
 def answers(url: str) -> bool:
     try:
         with socket.create_connection(("127.0.0.1", urlsplit(url).port), 5):
