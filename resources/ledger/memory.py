@@ -251,7 +251,7 @@ class MemoryLedger:
                     if current is not None and (ruling := transition.doubt(current)).entries:
                         self._carry_out(current, ruling)
                         made.append(Repair(f"{slot.key} was {current.state} and is unknown", slot=slot))
-                self._kept.accepted_at = self.now()
+                self._kept.accepted_at = max(self.now(), self._kept.accepted_at or self.now())
             return Repairs(tuple(made), left=self.verify().faults)
 
     def rows(self) -> Iterator[StoredRow]:

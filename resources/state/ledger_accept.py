@@ -6,7 +6,7 @@ before then opens as `unknown` too (`transition.reserve`).
 
 from collections.abc import Iterator
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, func, update
 
 from guards.delivery import transition
 from guards.delivery.entry import Reservation
@@ -36,7 +36,8 @@ def accept(connection: Connection) -> Iterator[Repair]:
                 raise Altered(f"{slot.key} could not be put in doubt: nothing was accepted")
             head = step.row.head
             yield Repair(f"{slot.key} was {held.state} and is unknown", slot=slot)
-    connection.execute(update(ledger_head).values(server=here, accepted_at=now))
+    latest = func.greatest(ledger_head.c.accepted_at, now)  # a clock that was set back takes no doubt away
+    connection.execute(update(ledger_head).values(server=here, accepted_at=latest))
     yield Repair("it was accepted that this database is the ledger from now on: what was due before is in doubt")
 
 

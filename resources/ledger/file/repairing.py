@@ -101,7 +101,7 @@ class Repairer:
     def _doubt_what_is_open(self, fence: Fence | None) -> None:
         """Durable first: that somebody has accepted. Then the doubt; only then is it ready."""
         core = self._core
-        newest = core.anchor.newest
+        newest, now = core.anchor.newest, core.now()  # a clock that was set back takes no doubt away
         name = fence.store if fence is not None else newest.store if newest is not None else secrets.token_hex(4)
         accepting = Fence(
             state=FenceState.RECOVERY_REQUIRED,
@@ -109,7 +109,7 @@ class Repairer:
             place=identity(core.disk, LOCK),
             reason=FenceReason.ACCEPTING,
             accepted=(fence.accepted if fence is not None else 0) + 1,
-            accepted_at=core.now().isoformat(timespec="microseconds"),
+            accepted_at=max(now, (fence and fence.doubt_before) or now).isoformat(timespec="microseconds"),
             head=core.index.head,
         )
         try:

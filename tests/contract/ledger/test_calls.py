@@ -1,7 +1,7 @@
 """What each call promises beyond its edges: said twice, said too late, said by the wrong one, on every store."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -12,7 +12,9 @@ from guards.delivery.refusal import LedgerCode as C
 from guards.delivery.reservation import ReservationState as S
 from guards.delivery.row import Head
 from guards.delivery.slot import Grant
+from resources.ledger.file.store import FileLedger
 from resources.state.errors import LeaseLost
+from tests.contract.state.worlds import by_hand
 from tests.ledgers.builders import (
     EVIDENCE,
     KIM,
@@ -102,6 +104,23 @@ def test_what_may_have_been_sent_before_a_copy_was_accepted_is_in_doubt(world, l
     later = told(ledger.reserve(weekly(2), PINS, key="run-2", not_before=ledger.now()))
     assert isinstance(ledger.grant(later.reservation_id, holder="run-2"), Grant)
     assert world.open().verify().faults == ()
+
+
+def test_a_clock_that_was_set_back_between_two_acceptances_frees_nothing(world):
+    """The second one put back to its own time what the first had put in doubt until an hour later."""
+    began = datetime.now(UTC)
+    match world.kind:
+        case "memory":
+            world.kept.accepted_at = began + timedelta(hours=1)
+        case "file":
+            with FileLedger.open(world.root, clock=lambda: began + timedelta(hours=1)) as early:
+                early.repair(accept_copy=True)
+        case _:
+            by_hand(world.where, "UPDATE opsguard.ledger_head SET accepted_at = clock_timestamp() + interval '1 hour'")
+    with world.open() as accepting:
+        assert accepting.repair(accept_copy=True).left == ()
+    ledger = world.open()
+    assert told(ledger.reserve(weekly(), PINS, key="run-2", not_before=ledger.now())).state is S.UNKNOWN
 
 
 def test_only_one_of_two_handles_is_granted(world, ledger):
