@@ -80,6 +80,8 @@ class Health:
     recovery: str = ""
     blocked: int = 0
     """Slots that nothing is sent for, because what is kept of them is not what was written; `verify` names each."""
+    doubt_before: datetime | None = None
+    """When a copy or a loss was last accepted: what was due before opens in doubt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +219,11 @@ class Ledger(Protocol):
         """Every row in order, as of one moment, even while others write."""
         ...
 
-    def adopt(self, rows: Iterable[StoredRow]) -> Verification | LedgerRefused:
+    def adopt(self, rows: Iterable[StoredRow], *, doubt_before: datetime | None = None) -> Verification | LedgerRefused:
         """The rows of another store into this empty one: verified whole, then durable whole or not at all; claims follow from them.
 
         The same rows again, into a store that holds exactly them, are fine. Any fault, or a store that holds anything else: refused.
+        `doubt_before`: the other store's, which is in no row.
         """
         ...
 

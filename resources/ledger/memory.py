@@ -228,6 +228,7 @@ class MemoryLedger:
                 counts=self.counts(),
                 oldest_sending_at=min((each.changed_at for each in sending), default=None),
                 stale_sending=tuple(each.slot for each in sending if not each.is_live),
+                doubt_before=self._kept.accepted_at,
             )
 
     def verify(self) -> Verification:
@@ -258,7 +259,7 @@ class MemoryLedger:
         with self._kept.lock:
             return iter(tuple(self._kept.rows))
 
-    def adopt(self, rows: Iterable[StoredRow]) -> Verification | LedgerRefused:
+    def adopt(self, rows: Iterable[StoredRow], *, doubt_before: datetime | None = None) -> Verification | LedgerRefused:
         taken = [StoredRow(*row) for row in rows]
         replay = Replay()
         slots: dict[str, Slot] = {}
@@ -275,6 +276,8 @@ class MemoryLedger:
                 self._kept.rows.extend(taken)
                 self._kept.attempts.update(replay.attempts)
                 self._kept.slots.update(slots)
+            if doubt_before is not None:
+                self._kept.accepted_at = max(doubt_before, self._kept.accepted_at or doubt_before)
         return _verified(replay)
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -39,13 +40,15 @@ _STORE: Final = re.compile(r"[a-z]{1,20}( [0-9A-Za-z._:/-]{1,100})?")
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What a file holds, as its manifest says. `store` is where it came from, `recovery` what kept that one from sending, or ""."""
+    """What a file holds, as its manifest says. `store` is where it came from, `recovery` what kept that one from sending, or "", and
+    `doubt_before` when a copy or a loss was last accepted there."""
 
     rows: int
     head: Head
     store: str
     retired: bool = False
     recovery: str = ""
+    doubt_before: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,14 @@ def _write(ledger: Ledger, file: BinaryIO, *, retired: bool) -> Exported:
         head = Head(stored.sequence, stored.digest)
     health = ledger.health()
     recovery = "" if retired else one_line(health.recovery, limit=500)
-    made = Exported(rows=head.sequence, head=head, store=health.store, retired=retired, recovery=recovery)
+    made = Exported(
+        rows=head.sequence,
+        head=head,
+        store=health.store,
+        retired=retired,
+        recovery=recovery,
+        doubt_before=health.doubt_before,
+    )
     file.write(_manifest(made))
     return made
 
@@ -132,6 +142,8 @@ def _manifest(said: Exported) -> bytes:
         "retired": said.retired,
         "recovery": said.recovery,
     }
+    if said.doubt_before is not None:
+        content["accepted_at"] = said.doubt_before.astimezone(UTC).isoformat(timespec="microseconds")
     return canonical_json(content) + b"\n"
 
 
@@ -183,11 +195,27 @@ def _parse_manifest(line: bytes) -> Exported | None:
             "store": str(store),
             "retired": bool(retired),
             "recovery": str(recovery),
+            **more,
         } if _STORE.fullmatch(store) and (digest == GENESIS) == (sequence == 0) and not (retired and recovery):
-            made = Exported(rows=rows, head=Head(sequence, digest), store=store, retired=retired, recovery=recovery)
+            made = Exported(
+                rows=rows,
+                head=Head(sequence, digest),
+                store=store,
+                retired=retired,
+                recovery=recovery,
+                doubt_before=_moment(more.get("accepted_at")),
+            )
             return made if _manifest(made) == line else None
         case _:
             return None
+
+
+def _moment(said: object) -> datetime | None:
+    """None for what is none: the manifest that is made of it is another one then."""
+    with suppress(TypeError, ValueError):
+        found = datetime.fromisoformat(said)  # type: ignore[arg-type]
+        return found if found.tzinfo is not None else None
+    return None
 
 
 def require_retired(export: Export) -> LedgerRefused | None:
@@ -211,7 +239,7 @@ def import_from(path: Path, ledger: Ledger, *, accept_copy: bool = False) -> Ver
     refused = require_retired(export)
     if refused is not None and not accept_copy:
         return refused
-    found = ledger.adopt(export.rows())
+    found = ledger.adopt(export.rows(), doubt_before=export.said.doubt_before)
     if isinstance(found, LedgerRefused):
         return found
     if found.head == export.said.head:

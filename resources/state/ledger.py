@@ -209,10 +209,10 @@ class PostgresLedger:
     def rows(self) -> Iterator[StoredRow]:
         return ledger_keep.rows(self._engine)
 
-    def adopt(self, rows: Iterable[StoredRow]) -> Verification | LedgerRefused:
+    def adopt(self, rows: Iterable[StoredRow], *, doubt_before: datetime | None = None) -> Verification | LedgerRefused:
         """Attempts that were `sending` arrive without a lease: whoever held it is not here."""
         try:
-            return writing(self._engine, "the take-over", lambda connection: ledger_keep.adopt(connection, rows))
+            return writing(self._engine, "the take-over", lambda c: ledger_keep.adopt(c, rows, doubt_before=doubt_before))
         except ledger_keep.NotTaken as refused:
             return LedgerRefused(*refused.args)
 

@@ -1,10 +1,11 @@
 """Whole ledgers: every row out in one snapshot, another store's rows in, and what is answered from made anew from the rows."""
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from itertools import islice
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, text, update
+from sqlalchemy import Connection, Engine, func, text, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from guards.delivery.entry import Reservation
@@ -39,9 +40,11 @@ def rows(engine: Engine) -> Iterator[StoredRow]:
         raise unreachable(getattr(error, "orig", None) or error) from None
 
 
-def adopt(connection: Connection, taken: Iterable[StoredRow]) -> Verification:
+def adopt(connection: Connection, taken: Iterable[StoredRow], *, doubt_before: datetime | None = None) -> Verification:
     """`NotTaken` for rows with a fault, and for a store that holds anything but exactly these rows."""
     connection.execute(text(sql.LOCK_HEAD))
+    if doubt_before is not None:
+        connection.execute(update(ledger_head).values(accepted_at=func.greatest(ledger_head.c.accepted_at, doubt_before)))
     if _is_empty(connection):
         replay = _fill(connection, taken)
         _answer(connection, replay)

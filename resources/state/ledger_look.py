@@ -148,6 +148,7 @@ def health(connection: Connection) -> Health:
         oldest_sending_at=min((row.since for row in found), default=None),
         stale_sending=tuple(Slot(row.customer, row.period, row.kind) for row in found if not row.is_live),
         recovery="" if server.accepted in ("", server.here) else ELSEWHERE,
+        doubt_before=connection.execute(select(ledger_head.c.accepted_at)).scalar_one(),
     )
 
 

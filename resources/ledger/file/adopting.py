@@ -6,6 +6,7 @@ what had moved, so the store is empty again. The claims follow from the rows.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import datetime
 
 from guards.delivery.entry import Event
 from guards.delivery.refusal import LedgerRefused
@@ -46,10 +47,11 @@ class Adopter:
         self._seal = (seal_rows, seal_bytes)
         self._staged: list[str] = []
 
-    def adopt(self, rows: Iterable[StoredRow]) -> LedgerRefused | None:
+    def adopt(self, rows: Iterable[StoredRow], *, doubt_before: datetime | None = None) -> LedgerRefused | None:
         """None when they are there."""
         core, fence = self._core, self._core.fence
         assert fence is not None
+        fence = fence.doubting(doubt_before)
         try:
             refused = self._stage(rows)
             if refused is not None or not self._staged:

@@ -113,7 +113,14 @@ def _fence(core: Core) -> Fence:
     fence, newest = core.fence, core.anchor.newest
     if (fence is not None and fence.state is FenceState.RETIRED) or (newest is not None and newest.is_retired):
         note = fence.note if fence is not None else ""
-        return Fence(state=FenceState.RETIRED, store=core.store, reason=FenceReason.RETIRED, note=note, generation=1)
+        return Fence(
+            state=FenceState.RETIRED,
+            store=core.store,
+            reason=FenceReason.RETIRED,
+            note=note,
+            accepted_at=fence.accepted_at if fence is not None else "",
+            generation=1,
+        )
     copied = Fence(state=FenceState.RECOVERY_REQUIRED, store=core.store, reason=FenceReason.COPIED, generation=1)
     if not core.standing.is_cut and (fence is None or fence.reason is not FenceReason.CUT_BACK):
         return copied

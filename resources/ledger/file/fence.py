@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -81,6 +81,12 @@ class Fence:
     @property
     def doubt_before(self) -> datetime | None:
         return datetime.fromisoformat(self.accepted_at) if self.accepted_at else None
+
+    def doubting(self, before: datetime | None) -> "Fence":
+        """What is in doubt already stays so: a clock that was set back takes nothing away."""
+        if before is None or (self.doubt_before is not None and before <= self.doubt_before):
+            return self
+        return replace(self, accepted_at=before.isoformat(timespec="microseconds"))
 
     @property
     def checksum(self) -> str:

@@ -141,6 +141,7 @@ class Looker:
                 stale_sending=tuple(sorted(each.slot for each in sending if not each.is_live)),
                 recovery=self._core.standing.trouble,
                 blocked=len(index.doubts),
+                doubt_before=self._core.doubt_before,
             )
 
     def _name(self) -> str:

@@ -8,6 +8,7 @@ from guards.delivery.refusal import LedgerCode as C
 from guards.delivery.reservation import ReservationState as S
 from resources.ledger.interface import StoredRow, Verification
 from resources.ledger.memory import MemoryLedger
+from resources.ledger.transfer import export_to, import_from
 from tests.ledgers.builders import (
     KIM,
     LEE,
@@ -74,6 +75,25 @@ def test_the_ledger_that_was_taken_over_goes_on(world, ledger):
     assert ledger.extends(source.head())
     assert not source.extends(ledger.head())
     assert ledger.verify().faults == ()
+
+
+def test_what_was_due_before_a_copy_was_accepted_stays_in_doubt_where_its_ledger_is_moved_to(world, other_world, tmp_path):
+    """The acceptance is in no row: the store that took the rows over opened as unsent what the newer copy had sent."""
+    brought_to(world.open(), S.DELIVERED, weekly("sent"))
+    with world.open() as source:
+        due = source.now()
+        brought_to(source, S.KNOWN_FAILURE, feed("failed"))
+        source.repair(accept_copy=True)
+        brought_to(source, S.DELIVERED, weekly("later"))
+        export_to(source, tmp_path / "ledger.jsonl", retired=True)
+    with other_world.open() as target:
+        assert isinstance(import_from(tmp_path / "ledger.jsonl", target), Verification)
+    moved = other_world.open()
+    held = told(moved.reserve(weekly("due"), PINS, key="run-2", not_before=due))
+    again = told(moved.replace(feed("failed"), approval=LEE, key="run-2"))
+    assert [(each.state, each.reason) for each in (held, again)] == [(S.UNKNOWN, Reason.MIGRATED)] * 2
+    assert told(moved.reserve(weekly("new"), PINS, key="run-2", not_before=moved.now())).state is S.PREPARED
+    assert moved.verify().faults == ()
 
 
 def test_the_same_rows_again_are_fine_and_others_are_refused(world, other_world):

@@ -219,3 +219,15 @@ def test_rows_are_taken_over_whole_after_a_crash_in_the_middle(root):
         if not fault.has_failed:
             break
     assert number > 8
+
+
+def test_what_was_due_before_a_copy_was_accepted_is_doubt_in_a_backup_of_its_retired_store_too(root):
+    with FileLedger.open(root) as ledger:
+        reserved(ledger)
+        ledger.repair(accept_copy=True)
+        accepted = ledger.health().doubt_before
+        assert accepted is not None
+        assert ledger.retire() is None
+        ledger.backup(root.parent / "backup")
+    with FileLedger.open(root.parent / "backup") as backup:
+        assert backup.health().doubt_before == accepted, "what is exported from it is imported as it is"

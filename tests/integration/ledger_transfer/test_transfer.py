@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from guards.canonical import canonical_json
 from guards.delivery.outcome import delivered
 from guards.delivery.pins import Pins
 from guards.delivery.refusal import LedgerRefused
@@ -73,6 +74,18 @@ def test_a_file_with_a_byte_changed_anywhere_is_refused_but_for_the_name_of_its_
         if not named < place <= named + len("memory"):
             path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
             assert isinstance(read_export(path), LedgerRefused), place
+
+
+@pytest.mark.parametrize("said", ["", "2026-11-30", "2026-11-30T00:00:00", "2026-11-30T00:00:00+00:00", 7, None])
+def test_an_acceptance_that_is_no_time_is_refused(tmp_path: Path, said: object) -> None:
+    path = tmp_path / "ledger.jsonl"
+    ledger = ledger_of("acme-1")
+    ledger.repair(accept_copy=True)
+    export_to(ledger, path, retired=True)
+    *rows, last = path.read_bytes().splitlines(keepends=True)
+    assert isinstance(read_export(path), Export)
+    path.write_bytes(b"".join(rows) + canonical_json({**json.loads(last), "accepted_at": said}) + b"\n")
+    assert isinstance(read_export(path), LedgerRefused)
 
 
 def test_a_line_taken_out_or_put_in_or_put_after_is_refused(tmp_path: Path) -> None:
