@@ -16,6 +16,9 @@ from resources.state.columns import ExactText
 from resources.state.engine import reading, writing
 from resources.state.tables import published_heads
 
+_ONE_AT_A_TIME: Final = text("LOCK TABLE opsguard.published_heads IN SHARE ROW EXCLUSIVE MODE")
+"""Before the newest is looked for: an older one that was not compared with a newer one would follow it."""
+
 _PUBLISH: Final = text("""
     WITH latest AS (
         SELECT store, sequence, digest, slot_identity FROM opsguard.published_heads
@@ -55,6 +58,7 @@ class PublishedStore:
         Without a `slot_identity` the watch keeps the one that is known."""
 
         def work(connection: Connection) -> None:
+            connection.execute(_ONE_AT_A_TIME)
             connection.execute(
                 _PUBLISH,
                 {

@@ -1,7 +1,10 @@
 """What a person allows in advance, until when, and who ended it: recorded once, by the database clock."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from functools import partial
 
+import psycopg
 import pytest
 
 from guards.delivery.row import Head
@@ -10,6 +13,7 @@ from guards.delivery.standing import StandingApproval, covers
 from guards.refusal import RefusalCode, Refused
 from resources.errors import ConfigurationError
 from tests.contract.state.worlds import by_hand
+from tests.patience import until
 
 DAILY = Slot("acme-1", "2026-11-30", "daily")
 
@@ -103,10 +107,33 @@ def test_the_last_published_head_of_each_ledger_is_remembered_once(state_store, 
     assert state_store.published.last("file 2") == one
     state_store.published.publish("file 1", one, run_id="run-3")
     assert state_store.published.last("file 1") == one, "a ledger that was cut back is published as it is"
-    import psycopg
-
     with psycopg.connect(database_url) as connection:
         assert connection.execute("SELECT count(*) FROM opsguard.published_heads").fetchone() == (4,)
+
+
+def test_an_older_head_that_is_published_while_a_newer_one_is_being_is_not_taken_for_the_newest(state_store, database_url):
+    """A ledger that was cut back to between the two was then taken for the one that is known."""
+    older, newer = Head(3, "a" * 64), Head(7, "b" * 64)
+    publish = partial(state_store.published.publish, "file 1", older, run_id="run-1", watch="acme")
+    with psycopg.connect(database_url) as first, ThreadPoolExecutor(max_workers=1) as second:
+        first.execute(
+            "INSERT INTO opsguard.published_heads (watch, store, sequence, digest, slot_identity, run_id, accepted_by, comment, recorded_at)"
+            " VALUES ('acme', 'file 1', %s, %s, '', 'run-2', '', '', clock_timestamp())",
+            (newer.sequence, newer.digest),
+        )
+        late = second.submit(publish)
+        until(lambda: late.done() or _waits(database_url), "the older head, published or waiting")
+        first.commit()
+        late.result()
+    known = state_store.published.of_watch("acme")
+    assert known is not None
+    assert known.head == newer
+
+
+def _waits(database_url):
+    with psycopg.connect(database_url) as looking:
+        (waiting,) = looking.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
+    return waiting > 0
 
 
 def test_a_watch_remembers_its_ledger_how_far_it_got_and_what_it_counts_as_one_message(state_store):
