@@ -28,6 +28,7 @@ _SESSION: Final = {
     "lock_timeout": f"{LOCK_SECONDS}s",
     "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
     "TimeZone": "UTC",
+    "DateStyle": "ISO",  # times are read as they are spelt
     "default_transaction_isolation": "read committed",  # after a wait for a lock, the next statement must see what was committed
     "synchronous_commit": "on",  # a server configured for speed must not acknowledge what it may lose
     "search_path": "pg_catalog",  # every table is named with its schema; nothing of a user's shadows a function

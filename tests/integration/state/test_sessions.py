@@ -23,6 +23,18 @@ def test_what_a_url_says_of_the_connection_is_no_argument_given_twice(database_u
         assert store.ledger.reserve(SLOT, PINS, key="k").state is ReservationState.PREPARED
 
 
+@pytest.mark.parametrize("style", ["German, DMY", "SQL, MDY", "Postgres, DMY"])
+def test_how_a_database_spells_its_dates_changes_nothing(database_url, style):
+    """Everything else worked, and each reservation ended in a ValueError."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE \"{connection.info.dbname}\" SET DateStyle = '{style}'")
+        try:
+            with StateStore.open(database_url) as store:
+                assert store.ledger.reserve(SLOT, PINS, key="k").state is ReservationState.PREPARED
+        finally:
+            connection.execute(f'ALTER DATABASE "{connection.info.dbname}" RESET DateStyle')
+
+
 def test_a_session_that_failed_is_not_used_again(state_store):
     """A pooler put another server behind it, where nothing was prepared: every reservation of the process failed from then on."""
     reservation = state_store.ledger.reserve(SLOT, PINS, key="k")
