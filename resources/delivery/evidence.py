@@ -105,7 +105,7 @@ def read_table(
         with hung_up_after(deadline_seconds, connection.fileno()) as was_us, connection:
             connection.read_only = True
             connection.execute(
-                "SELECT set_config('statement_timeout', %s, true), set_config('row_security', 'off', true)",
+                "SELECT set_config('statement_timeout', %s, true), set_config('row_security', 'off', true), set_config('DateStyle', 'ISO', true)",
                 (f"{STATEMENT_SECONDS}s",),
             )
             cursor = connection.execute(statement, (since, MOST_EVIDENCE_ROWS + 1))

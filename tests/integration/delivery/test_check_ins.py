@@ -74,6 +74,21 @@ def test_a_check_in_that_the_table_hides_behind_its_types_makes_it_unreadable(
     assert why in found.why
 
 
+def test_how_a_database_spells_its_dates_hides_no_check_in(database_url: str) -> None:
+    """The report ended with a NotImplementedError of the driver."""
+    name = make_url(database_url).database
+    table = made(database_url, TABLE, "INSERT INTO check_ins VALUES ('acme-1', now(), 'app')")
+    with psycopg.connect(database_url, autocommit=True) as admin:
+        admin.execute(f"ALTER DATABASE \"{name}\" SET DateStyle = 'German, DMY'".encode())
+        try:
+            found = read_table(table, since=since())
+        finally:
+            admin.execute(f'ALTER DATABASE "{name}" RESET DateStyle'.encode())
+
+    assert isinstance(found, CheckIns)
+    assert list(found.rows) == ["acme-1"]
+
+
 @pytest.mark.parametrize("customer", ["text", "varchar(64)", "a_domain"], ids=["text", "varchar", "a domain of text"])
 def test_text_by_any_name_is_read(database_url: str, customer: str) -> None:
     table = made(
