@@ -17,7 +17,7 @@ from resources.ledger.interface import MOST_PER_PAGE, Health, Snapshot
 from resources.state.engine import ONE_SNAPSHOT
 from resources.state.errors import Altered
 from resources.state.ledger_rows import ALTERED, believe, held_in, is_live, latest_attempts, lease_ends_at
-from resources.state.ledger_steps import ELSEWHERE
+from resources.state.ledger_steps import ELSEWHERE, is_here
 from resources.state.ledger_verify import NO_HEAD, store_and_server
 from resources.state.tables import ledger_head, ledger_reservations, ledger_rows, ledger_slots
 
@@ -147,7 +147,7 @@ def health(connection: Connection) -> Health:
         counts=counts(connection),
         oldest_sending_at=min((row.since for row in found), default=None),
         stale_sending=tuple(Slot(row.customer, row.period, row.kind) for row in found if not row.is_live),
-        recovery="" if server.accepted in ("", server.here) else ELSEWHERE,
+        recovery="" if is_here(server.accepted, server.here) else ELSEWHERE,
         doubt_before=connection.execute(select(ledger_head.c.accepted_at)).scalar_one(),
     )
 

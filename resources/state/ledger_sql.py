@@ -47,10 +47,11 @@ _HERE: Final = """
 CASE WHEN pg_is_in_recovery() THEN '' ELSE (
     SELECT system_identifier || '/' || ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
            || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())
+           || '/' || to_regclass('opsguard.ledger_head')::oid
     FROM pg_control_system()
 ) END
 """
-"""System identifier, timeline and database. The timeline is the one that is written to now: a control file keeps the old one for minutes after a
+"""System identifier, timeline, database and table: an older dump that is restored into the same database makes its tables anew. The timeline is the one that is written to now: a control file keeps the old one for minutes after a
 replica was promoted. It is asked every time (20 microseconds), since a pooler may keep our connection and change the server behind it."""
 
 LOOK: Final = _LOOK.replace("'HERE'", _HERE)

@@ -81,11 +81,16 @@ class Step:
         return sql.OPEN if self.after.attempt == 1 else sql.REOPEN
 
 
+def is_here(accepted: str, here: str) -> bool:
+    """Whether what was accepted is where we are. Until it is written to again, a head of before names no table."""
+    return accepted in ("", here) or accepted == here.rpartition("/")[0]
+
+
 def steps_of(current: Reservation | None, ruling: Ruling, place: Place) -> tuple[Step, ...] | LedgerRefused:
     """Each row with the reservation as it leaves it: both as they will be read back, not as the caller's objects are."""
     if not ruling.entries:
         return ()
-    if place.accepted not in ("", place.here):
+    if not is_here(place.accepted, place.here):
         return LedgerRefused(LedgerCode.RECOVERY_REQUIRED, ELSEWHERE)
     try:
         rows = chain.append(place.head, ruling.entries, at=place.now.astimezone(UTC))

@@ -290,6 +290,40 @@ def test_another_database_of_the_same_server_asks_for_a_person_first(ledger, dat
         assert code(other.ledger.reserve(FEED, PINS, key="run-1")) is LedgerCode.RECOVERY_REQUIRED
 
 
+def test_an_older_dump_that_is_restored_into_the_same_database_asks_for_a_person_first(ledger, database_url):
+    """As `pg_restore --clean` does it: what had been sent since was free again, and nothing noticed."""
+    tables = ("ledger_slots", "ledger_reservations", "ledger_rows", "ledger_head")
+    reserved(ledger)
+    dump = {}
+    with psycopg.connect(database_url, autocommit=True) as one:
+        for table in tables:
+            with one.cursor().copy(f"COPY opsguard.{table} TO STDOUT") as copy:
+                dump[table] = b"".join(bytes(block) for block in copy)
+    assert ledger.settle(granted(ledger, OTHER), delivered({"x": 1})).state is S.DELIVERED
+    by_hand(database_url, "DROP SCHEMA opsguard CASCADE")
+    StateStore.open(database_url).close()
+    with psycopg.connect(database_url, autocommit=True) as one:
+        one.execute("SET session_replication_role = replica")
+        one.execute("DELETE FROM opsguard.ledger_head")
+        for table in tables:
+            with one.cursor().copy(f"COPY opsguard.{table} FROM STDIN") as copy:
+                copy.write(dump[table])
+    with StateStore.open(database_url) as restored:
+        assert "--accept-copy" in restored.ledger.health().recovery
+        assert code(restored.ledger.reserve(OTHER, PINS, key="run-2")) is LedgerCode.RECOVERY_REQUIRED
+
+
+def test_a_head_that_names_no_table_yet_is_believed_and_named_by_the_next_row(ledger, database_url):
+    reserved(ledger)
+    by_hand(database_url, "UPDATE opsguard.ledger_head SET server = regexp_replace(server, '/[0-9]+$', '')")
+    with StateStore.open(database_url) as later:
+        assert later.ledger.health().recovery == ""
+        assert isinstance(granted(later.ledger, OTHER), Grant)
+    with psycopg.connect(database_url) as one:
+        (server,) = one.execute("SELECT server FROM opsguard.ledger_head").fetchone()
+    assert server.count("/") == 3
+
+
 def test_a_faulty_chain_is_not_accepted_on_another_server(ledger, database_url):
     granted(ledger)
     by_hand(database_url, ELSEWHERE, "DELETE FROM opsguard.ledger_rows WHERE sequence = 2")
