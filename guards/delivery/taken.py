@@ -24,7 +24,7 @@ class Ruling:
 
 
 def by_ledger(world: DeliveryWorld, slot: Slot, held: Reservation | None) -> Ruling | None:
-    """None while nothing is reserved, or only prepared: nobody was ever granted the call."""
+    """None while nothing is reserved, or only prepared: nobody was ever granted the call, as far as a ledger in order can say."""
     if slot in world.altered:
         return Ruling(
             DeliveryVerdict.IN_DOUBT,
@@ -38,6 +38,12 @@ def by_ledger(world: DeliveryWorld, slot: Slot, held: Reservation | None) -> Rul
             f"It is {held.state} and late evidence says that it was sent: never sent again. Look at both: `opsguard ledger show {slot.key}`.",
         )
     match held.state:
+        case ReservationState.PREPARED if world.incomplete:
+            return Ruling(
+                DeliveryVerdict.IN_DOUBT,
+                "It is reserved and nobody was called, in the ledger as it is now, which proves nothing before that is mended or accepted. "
+                "Nothing is sent for it until then.",
+            )
         case ReservationState.PREPARED:
             return None
         case ReservationState.SENDING:

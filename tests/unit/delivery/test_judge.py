@@ -79,6 +79,19 @@ def test_a_ledger_that_may_have_lost_rows_calls_nothing_missed() -> None:
     assert "not sent late" in found.note
 
 
+@pytest.mark.parametrize("now", [DUE, CLOSES])
+@pytest.mark.parametrize("is_owed", [True, False])
+def test_what_a_ledger_that_may_have_lost_rows_holds_as_reserved_is_in_doubt(now: datetime, is_owed: bool) -> None:
+    """The rows of its call and its receipt were cut off, and it was reported as never sent, to be abandoned and told by hand."""
+    one = owed()
+    holds = [held(one, S.PREPARED)]
+
+    found = only(world(*([one] if is_owed else []), now=now, holds=holds, incomplete="rows that were there are gone"))
+
+    assert found.verdict is V.IN_DOUBT
+    assert "proves nothing" in found.note
+
+
 def test_what_closed_before_it_was_first_seen_was_never_promised() -> None:
     """A customer added at noon was reported as having missed the morning of two days."""
     assert judge(world(owed(), now=CLOSES, known_since={}), POLICY) == ()
