@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Final, assert_never
 
 from guards.text import count_words
@@ -31,7 +32,7 @@ def examine(settings: Settings, *, guard: str = "", now: Callable[[], datetime])
     yield _instance(settings)
     for watch in settings.watches:
         if guard in {"", watch.guard}:
-            yield from _watch(watch, now)
+            yield from _watch(watch, now, settings.home)
 
 
 def _versions() -> Iterator[Diagnosis]:
@@ -123,7 +124,7 @@ def _instance(settings: Settings) -> Diagnosis:
             assert_never(instance.kind)
 
 
-def _watch(watch: Watch, now: Callable[[], datetime]) -> Iterator[Diagnosis]:
+def _watch(watch: Watch, now: Callable[[], datetime], home: Path) -> Iterator[Diagnosis]:
     where = f"{watch.guard}/{watch.name}"
     missing = watch.missing()
     for problem in missing:
@@ -139,6 +140,6 @@ def _watch(watch: Watch, now: Callable[[], datetime]) -> Iterator[Diagnosis]:
         case DeliveryWatch():
             from opsguard_defs.doctor_delivery import examine_delivery
 
-            yield from examine_delivery(where, watch, now)
+            yield from examine_delivery(where, watch, now, home)
         case _:
             assert_never(watch)

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from guards.delivery.bodies import NoBody, NoTemplate
@@ -21,18 +22,21 @@ from resources.providers.dialling import NotConnected, dial, secured
 from resources.providers.patience import Deadline
 from resources.providers.settings import ProviderSettings
 
+if TYPE_CHECKING:
+    from resources.state import StateStore
+
 REACH_SECONDS: Final = 10.0
 _MOST_PROBLEMS: Final = 5
 
 
-def examine_delivery(where: str, watch: DeliveryWatch, now: Callable[[], datetime]) -> Iterator[Diagnosis]:
-    """Asked when nothing is missing that the settings name."""
+def examine_delivery(where: str, watch: DeliveryWatch, now: Callable[[], datetime], home: Path) -> Iterator[Diagnosis]:
+    """Asked when nothing is missing that the settings name. `home` is where the state database is, if it is embedded."""
     registry = _read_registry(watch.registry)
     yield Diagnosis(where, "registry", *_of_registry(watch.registry, registry))
     yield Diagnosis(where, "templates", *_of_templates(watch.templates))
     yield Diagnosis(where, "outbox", *_of_outbox(watch.outbox))
     yield Diagnosis(where, "check-ins", *_of_check_ins(watch, now()))
-    yield Diagnosis(where, "ledger", *_of_ledger(watch))
+    yield Diagnosis(where, "ledger", *_of_ledger(watch, home))
     yield from _providers(where, watch.providers(), registry)
 
 
@@ -93,24 +97,31 @@ def _of_check_ins(watch: DeliveryWatch, now: datetime) -> Found:
     return Health.OK, f"{count_words(sum(map(len, found.rows.values())), 'check-in')} in the last two days"
 
 
-def _of_ledger(watch: DeliveryWatch) -> Found:
+def _of_ledger(watch: DeliveryWatch, home: Path) -> Found:
     """Opened only where there is one: opening makes it."""
     if watch.ledger == "postgres":
         return Health.OK, "in the state database (see its own line)"
+    from resources.delivery.ledger import open_ledger, unlike_known
+    from resources.ledger.file.store import FileLedger
     from resources.ledger.places import is_store
 
-    directory = watch.route().ledger_dir
-    if not is_store(directory):
-        return Health.NOTE, f"none yet in {directory}: the first run makes it"
-    from resources.ledger.file.store import FileLedger
-
+    route, unlike = watch.route(), ""
+    directory = route.ledger_dir
     try:
-        with FileLedger.open(directory, create=False) as ledger:
-            seen, faults = ledger.health(), ledger.verify().faults
+        with _state_that_is_there(home) as state:
+            if not is_store(directory):
+                if state is not None and state.published.of_watch(route.name) is not None:
+                    with open_ledger(route, state):  # refuses, and says which ledger was there
+                        pass
+                return Health.NOTE, f"none yet in {directory}: the first run makes it"
+            with FileLedger.open(directory, create=False) as ledger:
+                seen, faults = ledger.health(), ledger.verify().faults
+                if state is not None:
+                    unlike = unlike_known(route, state, ledger)
     except OpsGuardError as error:
         return health_of(error), str(error)
-    if seen.recovery:
-        return Health.UNREACHABLE, f"{directory}: {seen.recovery}"
+    if seen.recovery or unlike:
+        return Health.UNREACHABLE, f"{directory}: {seen.recovery or unlike}"
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         return (
@@ -119,6 +130,21 @@ def _of_ledger(watch: DeliveryWatch) -> Found:
         )
     stale = f"; {count_words(len(seen.stale_sending), 'message')} left in the middle of the call" if seen.stale_sending else ""
     return Health.OK, f"{directory}: {seen.store}, {count_words(seen.head.sequence, 'row')}, all read and in order{stale}"
+
+
+@contextmanager
+def _state_that_is_there(home: Path) -> Iterator["StateStore | None"]:
+    """None where there is none yet or it does not answer, which a line of its own says. Nothing is made."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from resources.state import StateStore, state_url
+
+    with ExitStack() as stack:
+        state = None
+        if os.environ.get("OPSGUARD_STATE_URL", "").strip() or (home / "postgres").is_dir():
+            with suppress(OpsGuardError, SQLAlchemyError, OSError):
+                state = stack.enter_context(StateStore.open(state_url(home)))
+        yield state
 
 
 def _providers(where: str, settings: ProviderSettings, registry: Registry | str) -> Iterator[Diagnosis]:
