@@ -148,4 +148,4 @@ def health_of(ledger: "Ledger", place: Place) -> "Health":
     from dataclasses import replace
 
     found = ledger.health()
-    return replace(found, store="file (nothing in it yet)") if is_absent(place) else found
+    return replace(found, store=f"file (nothing in {place.directory} yet)") if is_absent(place) else found

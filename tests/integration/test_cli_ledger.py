@@ -91,6 +91,12 @@ def test_status_before_anything_was_sent_says_so_and_makes_nothing(opsguard: Com
     assert not (tmp_path / "home" / "ledger").exists()
 
 
+def test_where_no_ledger_is_the_directory_is_named(opsguard: Command, ledger_dir: Path) -> None:
+    """A disk that was not mounted read like a ledger in order."""
+    assert f"(nothing in {ledger_dir} yet)" in opsguard("ledger", "verify").out
+    assert f"(nothing in {ledger_dir} yet)" in opsguard("ledger", "status").out
+
+
 def test_status_counts_slots_and_names_the_one_whose_holder_is_gone(opsguard: Command, ledger_dir: Path) -> None:
     keep(ledger_dir, WEEKLY, delivered({"id": "1"}))
     keep(ledger_dir, DAILY)
