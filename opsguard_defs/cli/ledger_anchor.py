@@ -45,7 +45,8 @@ def read_anchors(text: str) -> tuple[Published, ...]:
         try:
             lines = _last_lines(Path(text))
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"the anchor {text[:200]!a} cannot be read ({error})") from None
+            why = (error.strerror if isinstance(error, OSError) else "") or error
+            raise ConfigurationError(f"the anchor {text[:200]!a} cannot be read ({why})") from None
     said = [_parsed(line) for line in lines]
     if not said or said[-1] is None:
         raise ConfigurationError("an anchor is what `opsguard ledger anchor` printed: {store, sequence, digest, at}")

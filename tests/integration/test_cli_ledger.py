@@ -97,6 +97,13 @@ def test_where_no_ledger_is_the_directory_is_named(opsguard: Command, ledger_dir
     assert f"(nothing in {ledger_dir} yet)" in opsguard("ledger", "status").out
 
 
+def test_an_anchor_that_cannot_be_read_is_refused_in_words(opsguard: Command, tmp_path: Path) -> None:
+    for name, why in ((tmp_path / "gone.jsonl", "No such file or directory"), (tmp_path, "Is a directory")):
+        ended = opsguard("ledger", "verify", "--against", str(name))
+        assert ended.code == 2
+        assert f"cannot be read ({why})" in ended.err
+
+
 def test_status_counts_slots_and_names_the_one_whose_holder_is_gone(opsguard: Command, ledger_dir: Path) -> None:
     keep(ledger_dir, WEEKLY, delivered({"id": "1"}))
     keep(ledger_dir, DAILY)
