@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from guards.delivery.outcome import Outcome, Reason, delivered, known_failure, unknown
+from guards.delivery.outcome import Approval, Outcome, Reason, delivered, known_failure, unknown
 from guards.delivery.pins import Pins
 from guards.delivery.refusal import LedgerRefused
 from guards.delivery.slot import Grant, Slot
@@ -159,6 +159,15 @@ def test_show_prints_what_was_pinned_and_the_body_escaped_only_when_asked(opsgua
     (said,) = opsguard("ledger", "show", DAILY.key, "--body", "--json").objects
     assert (said["body"], said["receipt"], said["state"]) == (BODY, {"id": "m-1"}, "delivered")
     assert said["provider_key"] in without.out, "what to search the provider's records for"
+
+
+def test_show_says_nothing_of_a_comment_that_is_not_kept(opsguard: Command, ledger_dir: Path) -> None:
+    """The approval of a plan had a comment, and this said that it was empty."""
+    with FileLedger.open(ledger_dir) as ledger:
+        ledger.reserve(DAILY, pins(DAILY), key="run-1", approval=Approval(3, "Kim", "ab" * 32))
+    said = opsguard("ledger", "show", DAILY.key).out
+    assert '"approved_by": "Kim"' in said
+    assert "comment" not in said
 
 
 def test_show_of_a_customer_lists_all_their_slots(opsguard: Command, ledger_dir: Path) -> None:
