@@ -90,6 +90,10 @@ class Core(Access):
         elif self.segments.signature(self.scan.segment) != self._seen or self._is_overtaken():
             self._catch_up()
 
+    def look_again(self) -> None:
+        """What is remembered may not be what is on the disk: the next look reads everything."""
+        self._fence_seen = None
+
     def _fence_signature(self) -> Signature | None:
         try:
             return signature_of(self.disk.status_of(fences.NAME))

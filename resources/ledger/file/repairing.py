@@ -46,6 +46,13 @@ class Repairer:
         self._made: list[Repair] = []
 
     def repair(self, *, accept_copy: bool, accept_loss: bool) -> Repairs:
+        try:
+            return self._repair(accept_copy=accept_copy, accept_loss=accept_loss)
+        except BaseException:
+            self._core.look_again()  # a doubt may be gone whose row was not written
+            raise
+
+    def _repair(self, *, accept_copy: bool, accept_loss: bool) -> Repairs:
         core = self._core
         core.rescan()
         if core.standing.trouble and not self._accept(accept_copy=accept_copy, accept_loss=accept_loss):

@@ -239,3 +239,24 @@ def test_a_disk_that_fails_for_good_says_so_each_time(root):
         reserved(ledger)
     with pytest.raises((OutcomeUnknown, Unreachable)):
         FileLedger.open(root, disk=failing(UnsyncedDisk, fault)).head()
+
+
+def test_a_repair_for_which_there_was_no_space_leaves_the_slot_in_doubt_for_who_goes_on(root):
+    """The doubt was forgotten before its row was written: the message that had been delivered was sent again."""
+    fault = Fault()
+    with FileLedger.open(root) as ledger:
+        told(ledger.settle(granted(ledger, feed("old")), delivered(RECEIPT)))
+        granted(ledger, feed("beside"))
+    path = root / "segments" / "000001.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    altered = [line.replace(b'"attempt":1', b'"attempt":7') for line in lines[:3]]
+    path.write_bytes(b"".join([*altered, *lines[3:]]))
+    with FileLedger.open(root, disk=failing(FullDisk, fault)) as ledger:
+        fault.left = 1
+        with pytest.raises(Unreachable):
+            ledger.repair()
+        assert code(ledger.reserve(feed("old"), PINS, key="run-1")) is C.RECOVERY_REQUIRED
+        assert code(ledger.grant(feed("old").reservation_id(1), holder="run-1")) is C.RECOVERY_REQUIRED
+        ledger.repair()
+    with FileLedger.open(root) as again:
+        assert code(again.reserve(feed("old"), PINS, key="run-1")) is C.RECOVERY_REQUIRED
