@@ -19,7 +19,7 @@ from resources.ledger.file.anchor import NAME as ANCHOR
 from resources.ledger.file.anchor import Anchor, AnchorFile, Signature, both_slots
 from resources.ledger.file.claims import Claims
 from resources.ledger.file.disk import Disk
-from resources.ledger.file.fence import Fence, FenceReason, FenceState, read_fence, write_fence, write_fence_unsynced
+from resources.ledger.file.fence import NEVER, Fence, FenceReason, FenceState, read_fence, write_fence, write_fence_unsynced
 from resources.ledger.file.index import Index, key_of
 from resources.ledger.file.leases import Leases, MainLock
 from resources.ledger.file.line import line_of
@@ -53,7 +53,8 @@ class Core(Access):
         self._seal = (seal_rows, seal_bytes)
         self._fence_seen: Signature | None = None
         self._seen: Signature | None = None
-        self._accepted = 0
+        self._accepted = NEVER
+        self._known: Head | None = None
 
     @property
     def index(self) -> Index:
@@ -156,13 +157,20 @@ class Core(Access):
         else:
             self.conclude(scan)
 
+    @property
+    def known(self) -> Head:
+        """The last row that was seen here. That it is gone is known until a person accepts it, whatever becomes of the fence document."""
+        return self._known if self.standing.is_cut and self._known is not None else self.index.head
+
     def rescan(self) -> None:
         """From the first row, under the lock."""
-        is_same = self.fence is not None and self.fence.accepted == self._accepted
-        known = self.index.head if self._seen is not None and is_same else None
+        if self._seen is not None:
+            self._known = self.known
+        if self.fence is not None and self.fence.acceptance != self._accepted:
+            self._known = None
         scan = Scan(self.segments, self.claims)
         scan.list_claims()
-        self.conclude(scan, known=known)
+        self.conclude(scan, known=self._known)
 
     def conclude(self, scan: Scan, *, known: Head | None = None) -> None:
         """Reads what is left, under the lock; what was never acknowledged at the end is set aside and cut."""
@@ -173,7 +181,8 @@ class Core(Access):
             cut_torn_end(scan, disk=self.disk, segments=self.segments, anchor=self.anchor)
         self.standing = judge(scan, disk=self.disk, segments=self.segments, anchor=self.anchor, fence=self.fence, known=known)
         self.scan = scan
-        self._accepted = self.fence.accepted if self.fence is not None else 0
+        if self.fence is not None:
+            self._accepted = self.fence.acceptance
         if self.standing.is_cut and known is not None and self.fence is not None and self.fence.state is FenceState.READY:
             self.write_fence(
                 replace(
@@ -265,7 +274,7 @@ class Core(Access):
 
     def accept(self) -> None:
         """What is there is the chain from now on."""
-        self._accepted = self.fence.accepted if self.fence is not None else 0
+        self._accepted = self.fence.acceptance if self.fence is not None else NEVER
         self._seen = self.segments.signature(self.scan.segment)
         self.fresh_anchor()
 
@@ -281,7 +290,7 @@ class Core(Access):
 
     def begin_again(self) -> None:
         """As when it was opened."""
-        self._seen = self._fence_seen = None
+        self._seen = self._fence_seen = self._known = None
         self._reopen_anchor()
         self.fence, self._fence_seen = read_fence(self.disk), self._fence_signature()
         self.rescan()

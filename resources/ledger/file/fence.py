@@ -15,6 +15,8 @@ from resources.ledger.file.writing import create_anew, publish_whole, write_all
 NAME: Final = "fence.json"
 _TEMPORARY: Final = "temp/fence"
 _MOST_BYTES: Final = 16 * 1024
+NEVER: Final = (0, "")
+"""The acceptance of a store that nobody has accepted."""
 
 
 class FenceState(StrEnum):
@@ -58,6 +60,11 @@ class Fence:
     head: Head = field(default_factory=Head)
     """The row that must be there: with `cut_back` the one that was known, with `accepting` the last that was accepted."""
     generation: int = 0
+
+    @property
+    def acceptance(self) -> tuple[int, str]:
+        """Another after each: without the document that counted them they are counted from one again."""
+        return self.accepted, self.accepted_at
 
     @property
     def may_be_tidied(self) -> bool:

@@ -162,7 +162,7 @@ class Looker:
                 core.segments.reopen()
                 core.anchor.read()
                 scan.run(core.segments.numbers())
-                judge(scan, disk=core.disk, segments=core.segments, anchor=core.anchor, fence=core.fence, known=core.index.head)
+                judge(scan, disk=core.disk, segments=core.segments, anchor=core.anchor, fence=core.fence, known=core.known)
                 core.take_verified(scan)
             return verification(scan)
 

@@ -130,7 +130,9 @@ class Repairer:
             self._claims_without_rows()
             core.write_fence(replace(accepting, state=FenceState.READY, reason=FenceReason.NONE, head=Head()))
         except OSError:
-            core.standing = Standing(core.fence_trouble())  # what was not doubted yet is not sent by who goes on here
+            core.standing = replace(
+                core.standing, trouble=core.fence_trouble()
+            )  # what was not doubted yet is not sent by who goes on here
             raise
         self._say("it was accepted that this is the store from now on; what was still open is unknown, for a person to resolve")
 

@@ -11,6 +11,7 @@ import pytest
 
 from guards.delivery.outcome import delivered
 from guards.delivery.refusal import LedgerCode as C
+from guards.delivery.replay import FaultKind
 from guards.delivery.reservation import ReservationState as S
 from guards.delivery.slot import Slot
 from resources.errors import ConfigurationError, OpsGuardError, Unreachable
@@ -19,7 +20,7 @@ from resources.ledger.file.disk import Disk
 from resources.ledger.file.fence import FenceReason, FenceState, parse_fence
 from resources.ledger.file.locks import try_lock
 from resources.ledger.file.store import FileLedger
-from tests.integration.ledger_file.faulty import Fault, UnsyncedDisk, failing
+from tests.integration.ledger_file.faulty import Fault, FullDisk, UnsyncedDisk, failing
 from tests.ledgers.builders import PINS, RECEIPT, code, feed, granted, reserved, told
 
 
@@ -320,3 +321,62 @@ def test_a_backup_is_not_made_within_a_ledger(root, below):
                 ledger.backup(where / below / "backup")
         assert not (other_root / below / "backup").exists()
         assert other.verify().faults == ()
+
+
+def over_the_same_files(root: Path, held: dict[str, bytes]) -> None:
+    for name, content in held.items():
+        (root / name).write_bytes(content)
+
+
+def segment_and_anchor(root: Path) -> dict[str, bytes]:
+    return {name: (root / name).read_bytes() for name in ("segments/000001.jsonl", "anchor")}
+
+
+@pytest.mark.parametrize("number", range(1, 5))
+def test_who_knew_the_rows_that_are_gone_knows_it_although_there_was_no_space_to_say_so(root, number):
+    fault = Fault()
+    with FileLedger.open(root, disk=failing(FullDisk, fault)) as other:
+        with FileLedger.open(root) as one:
+            held = reserved(one, feed("open"))
+            older = segment_and_anchor(root)
+            told(one.settle(granted(one, feed("open")), delivered(RECEIPT)))
+        assert other.head().sequence == 3
+        over_the_same_files(root, older)
+        fault.left = number
+        with pytest.raises(Unreachable):
+            other.head()
+        assert fault.has_failed
+        assert code(other.grant(held.reservation_id, holder="run-2")) is C.RECOVERY_REQUIRED
+    with FileLedger.open(root) as again:
+        assert code(again.grant(held.reservation_id, holder="run-2")) is C.RECOVERY_REQUIRED
+
+
+def test_who_knew_the_rows_that_are_gone_knows_it_although_the_fence_document_was_gone_for_a_moment(root):
+    with FileLedger.open(root) as other:
+        with FileLedger.open(root) as one:
+            held = reserved(one, feed("open"))
+            older = segment_and_anchor(root)
+            told(one.settle(granted(one, feed("open")), delivered(RECEIPT)))
+        assert other.head().sequence == 3
+        fence = (root / "fence.json").read_bytes()
+        (root / "fence.json").unlink()
+        over_the_same_files(root, older)
+        assert "fence document is gone" in other.health().recovery
+        assert FaultKind.HEAD in {fault.kind for fault in other.verify().faults}
+        (root / "fence.json").write_bytes(fence)
+        assert code(other.grant(held.reservation_id, holder="run-2")) is C.RECOVERY_REQUIRED
+
+
+def test_what_a_person_accepted_without_a_fence_document_is_accepted_for_who_had_the_store_open(root):
+    with FileLedger.open(root) as ledger:
+        granted(ledger, feed("first"))
+        ledger.repair(accept_copy=True)
+    with FileLedger.open(root) as other:
+        granted(other, feed("second"))
+        (root / "fence.json").unlink()
+        path = root / "segments" / "000001.jsonl"
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+        with FileLedger.open(root) as one:
+            assert one.repair(accept_copy=True, accept_loss=True).left == ()
+            assert other.health().recovery == ""
+            assert one.health().recovery == ""
