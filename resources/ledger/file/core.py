@@ -193,7 +193,10 @@ class Core(Access):
                     head=known,
                 )
             )
-        self._seen = self.segments.signature(scan.segment)
+        is_preparing = self.fence is not None and self.fence.state is FenceState.PREPARING
+        self._seen = (
+            None if is_preparing else self.segments.signature(scan.segment)
+        )  # what is being taken over does not count yet
         if not self.standing.trouble:
             self._publish_if_behind()
 

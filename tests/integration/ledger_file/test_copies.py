@@ -1,5 +1,7 @@
 """Copies, restored backups and stores that were given up: nothing is sent from two places."""
 
+import contextlib
+import itertools
 import resource
 import shutil
 
@@ -10,7 +12,7 @@ from guards.delivery.refusal import LedgerCode as C
 from guards.delivery.refusal import LedgerRefused
 from guards.delivery.reservation import ReservationState as S
 from guards.delivery.row import Head
-from resources.errors import ConfigurationError, Unreachable
+from resources.errors import ConfigurationError, OutcomeUnknown, Unreachable
 from resources.ledger.file.store import FileLedger
 from resources.ledger.interface import Verification
 from tests.integration.ledger_file.faulty import Fault, UnsyncedDisk, failing
@@ -193,6 +195,30 @@ def test_another_process_sees_at_once_that_it_was_retired(root):
         held = reserved(other)
         assert one.retire() is None
         assert code(other.grant(held.reservation_id, holder="run-9")) is C.RECOVERY_REQUIRED
+
+
+def test_who_looked_in_the_middle_of_an_import_does_not_take_what_goes_again_for_rows_that_are_gone(root):
+    """It closed the store, which was whole and empty."""
+    with FileLedger.open(root) as ledger:
+        granted(ledger)
+        rows = list(ledger.rows())
+    for number in itertools.count(1):
+        into, fault = root.parent / f"into-{number}", Fault()
+        with FileLedger.open(into) as other:
+            with FileLedger.open(into, disk=failing(UnsyncedDisk, fault)) as ledger:
+                fault.left = number
+                with contextlib.suppress(OutcomeUnknown):
+                    ledger.adopt(rows)
+            other.health()
+            with FileLedger.open(into) as again:
+                assert again.health().recovery == ""
+                assert other.health().recovery == ""
+                assert other.head() == again.head()
+                reserved(other, feed("new"))
+                assert again.verify().faults == other.verify().faults == ()
+        if not fault.has_failed:
+            break
+    assert number > 8
 
 
 def test_rows_are_taken_over_whole_after_a_crash_in_the_middle(root):
