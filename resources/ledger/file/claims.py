@@ -22,7 +22,7 @@ from guards.delivery.slot import NotASlot, Slot
 from guards.text import one_line
 from resources.errors import ConfigurationError
 from resources.ledger.file.disk import Disk
-from resources.ledger.file.writing import sync, sync_directory, write_all, write_temporary
+from resources.ledger.file.writing import FOR_A_MOMENT, sync, sync_directory, write_all, write_temporary
 
 NAME: Final = "claims"
 _TEMPORARY: Final = "temp/claim"
@@ -137,6 +137,8 @@ class Claims:
         try:
             stored = self.read(entry.slot, entry.attempt)
         except OSError as error:
+            if error.errno in FOR_A_MOMENT:
+                raise
             return f"its claim cannot be read ({error.strerror})"
         if stored is None:
             return "its claim is gone"

@@ -10,7 +10,7 @@ from typing import Any, Final
 from guards.canonical import Json, canonical_json, digest
 from guards.delivery.row import Head
 from resources.ledger.file.disk import Disk
-from resources.ledger.file.writing import create_anew, publish_whole, write_all
+from resources.ledger.file.writing import FOR_A_MOMENT, create_anew, publish_whole, write_all
 
 NAME: Final = "fence.json"
 _TEMPORARY: Final = "temp/fence"
@@ -125,10 +125,12 @@ def parse_fence(stored: bytes) -> Fence | None:
 
 
 def read_fence(disk: Disk) -> Fence | None:
-    """None when it is not there, or is not what this program wrote."""
+    """None when it is not there, or is not what this program wrote. `OSError` when that cannot be told at this moment."""
     try:
         file = disk.open_read(NAME)
-    except OSError:
+    except OSError as error:
+        if error.errno in FOR_A_MOMENT:
+            raise
         return None
     try:
         return parse_fence(disk.read(file, 0, _MOST_BYTES))

@@ -8,6 +8,8 @@ from resources.errors import OpsGuardError, Unreachable
 from resources.ledger.file.disk import Disk, File
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+FOR_A_MOMENT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""This process could not open a file: says nothing about the file."""
 _READ_ONLY: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 

@@ -76,6 +76,10 @@ class NoMoreFiles(Disk):
         self.fault.tick()
         return super().open_append(path)
 
+    def open_read(self, path: str) -> File:
+        self.fault.tick()
+        return super().open_read(path)
+
     def entries(self, path: str = ".") -> list[Entry]:
         self.fault.tick()
         return super().entries(path)

@@ -176,6 +176,26 @@ def test_who_could_not_look_at_a_store_that_was_retired_meanwhile_sends_nothing_
         assert code(other.grant(held.reservation_id, holder="run-1")) is C.RECOVERY_REQUIRED
 
 
+def test_who_could_not_open_a_file_for_a_moment_finds_nothing_wrong_afterwards(root):
+    """It took the fence document for gone, or a claim for unreadable, and said so until it was opened again."""
+    for number in itertools.count(1):
+        fault = Fault(code=errno.EMFILE)
+        where = root.parent / f"{number}"
+        with FileLedger.open(where) as one, FileLedger.open(where, disk=failing(NoMoreFiles, fault)) as other:
+            grant = granted(one)
+            one.repair(accept_copy=True)
+            fault.left = number
+            with contextlib.suppress(Unreachable):
+                assert other.health().blocked == 0
+            fault.left = 0
+            assert (other.health().recovery, other.health().blocked) == ("", 0)
+            assert other.verify().faults == ()
+            assert told(other.of(grant.slot)[0]).state is S.UNKNOWN
+        if not fault.has_failed:
+            break
+    assert number > 5
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_a_failed_sync_closes_the_store_and_nothing_acknowledged_is_lost(root, name):
     """PostgreSQL's fsyncgate: the second fsync said yes, because the kernel had marked the lost pages clean."""
