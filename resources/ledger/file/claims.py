@@ -166,6 +166,7 @@ class Claims:
         except FileExistsError:
             return False
         except OSError:
+            self._synced.clear()  # a directory may be gone that was there: the next makes it again
             if linked:
                 with suppress(OSError):
                     self._disk.unlink(path)
@@ -175,6 +176,7 @@ class Claims:
 
     def withdraw(self, claim: Claim) -> None:
         """Its row could not be written, and nobody can have seen it: the lock was held throughout."""
+        self._synced.clear()  # an error on the way: another process may take the directories away
         self._disk.unlink(path_of(claim.slot, claim.attempt))
         directory = f"{NAME}/{claim.slot.customer}/{claim.slot.period}"
         sync_directory(self._disk, directory)

@@ -89,6 +89,27 @@ class NoMoreFiles(Disk):
         return super().names(path)
 
 
+class FullSegments(Disk):
+    """No space for a row, and enough for all else."""
+
+    fault: Fault
+
+    def append(self, file: File, data: bytes) -> int:
+        if file.path.startswith("segments/"):
+            self.fault.tick()
+        return super().append(file, data)
+
+
+class NoNames(FullSegments):
+    """No space for a row, and then no directory can be listed."""
+
+    def names(self, path: str = ".") -> list[str]:
+        if self.fault.has_failed:
+            self.fault.has_failed = False
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return super().names(path)
+
+
 class UnsyncedDisk(Disk):
     fault: Fault
 

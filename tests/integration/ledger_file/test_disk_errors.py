@@ -15,7 +15,16 @@ from guards.delivery.slot import Grant
 from resources.errors import OutcomeUnknown, Unreachable
 from resources.ledger.file.store import FileLedger
 from resources.ledger.interface import Verification
-from tests.integration.ledger_file.faulty import Fault, FullDisk, NoMoreFiles, ShortDisk, UnsyncedDisk, failing
+from tests.integration.ledger_file.faulty import (
+    Fault,
+    FullDisk,
+    FullSegments,
+    NoMoreFiles,
+    NoNames,
+    ShortDisk,
+    UnsyncedDisk,
+    failing,
+)
 from tests.ledgers.builders import KIM, PINS, RECEIPT, brought_to, code, feed, granted, reserved, told
 from tests.ledgers.worlds import tree
 
@@ -280,3 +289,21 @@ def test_a_repair_for_which_there_was_no_space_leaves_the_slot_in_doubt_for_who_
         ledger.repair()
     with FileLedger.open(root) as again:
         assert code(again.reserve(feed("old"), PINS, key="run-1")) is C.RECOVERY_REQUIRED
+
+
+def test_who_could_not_take_a_claim_away_makes_its_directory_again(root):
+    """Another process took the directory away: until it was opened again, every reservation in it failed."""
+    fault, full = Fault(), Fault()
+    with (
+        FileLedger.open(root, disk=failing(NoNames, fault)) as one,
+        FileLedger.open(root, disk=failing(FullSegments, full)) as other,
+    ):
+        fault.left = 1
+        with pytest.raises(Unreachable):
+            one.reserve(feed("new"), PINS, key="run-1")
+        full.left = 1
+        with pytest.raises(Unreachable):
+            other.reserve(feed("new"), PINS, key="run-1")
+        assert list((root / "claims").iterdir()) == []
+        assert reserved(one, feed("new")).state is S.PREPARED
+        assert other.verify().faults == ()
