@@ -352,10 +352,12 @@ class Scan:
             key = key_of(slot)
             if bytes.fromhex(slot.reservation_id(attempt)) in self.index.slots:
                 continue
+            stored = self._claims.read(slot, attempt)
+            if stored is None:  # it was listed without the lock, and its maker had no space for the row
+                continue
             self.index.orphans[key] = max(attempt, self.index.orphans.get(key, 0))
             without_rows.append((slot.reservation_id(attempt), key))
-            stored = self._claims.read(slot, attempt)
-            claim = parse_claim(stored) if stored is not None else None
+            claim = parse_claim(stored)
             if claim is not None and not self.has(claim.after):
                 self.unfounded.append((slot, claim.after))
         for key, attempt in self.index.orphans.items():

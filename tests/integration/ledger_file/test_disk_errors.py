@@ -13,6 +13,7 @@ from guards.delivery.refusal import LedgerRefused
 from guards.delivery.reservation import ReservationState as S
 from guards.delivery.slot import Grant
 from resources.errors import OutcomeUnknown, Unreachable
+from resources.ledger.file.claims import Claims
 from resources.ledger.file.store import FileLedger
 from resources.ledger.interface import Verification
 from tests.integration.ledger_file.faulty import (
@@ -307,3 +308,22 @@ def test_who_could_not_take_a_claim_away_makes_its_directory_again(root):
         assert list((root / "claims").iterdir()) == []
         assert reserved(one, feed("new")).state is S.PREPARED
         assert other.verify().faults == ()
+
+
+def test_a_claim_that_was_taken_back_while_another_process_verified_is_no_claim_without_a_row(root, monkeypatch):
+    full = Fault()
+    with FileLedger.open(root) as one, FileLedger.open(root, disk=failing(FullSegments, full)) as other:
+        reserved(one)
+        withdraw, listed = Claims.withdraw, []
+
+        def listed_before(self, claim):
+            listed.extend(self.walk())
+            withdraw(self, claim)
+
+        monkeypatch.setattr(Claims, "withdraw", listed_before)
+        full.left = 1
+        with pytest.raises(Unreachable):
+            other.reserve(feed("new"), PINS, key="run-1")
+        assert len(listed) == 2
+        monkeypatch.setattr(Claims, "walk", lambda self: iter(listed))
+        assert one.verify().faults == ()
