@@ -265,7 +265,7 @@ class Core(Access):
         if self.standing.is_cut or self.fence is None:
             return
         self.write_afresh()
-        self.write_fence(replace(self.fence, state=FenceState.READY, reason=FenceReason.NONE, note=""))
+        self.write_fence(replace(self.fence, state=FenceState.READY, reason=FenceReason.NONE, note="", head=Head()))
         self.standing = Standing(self.fence_trouble())
 
     def write_afresh(self) -> None:
@@ -330,6 +330,7 @@ class Core(Access):
                 state=FenceState.RECOVERY_REQUIRED,
                 reason=FenceReason.SYNC_FAILED,
                 note=note,
+                head=self.known if self.standing.is_cut else self.fence.head,
                 generation=self._generation + 1,
             )
             try:

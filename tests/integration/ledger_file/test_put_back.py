@@ -1,5 +1,6 @@
 """Older state under a store that was used since: nothing that may have been sent is sent from it before a person says so."""
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from guards.delivery.refusal import LedgerCode as C
 from guards.delivery.replay import FaultKind
 from guards.delivery.reservation import ReservationState as S
 from guards.delivery.slot import Slot
-from resources.errors import ConfigurationError, OpsGuardError, Unreachable
+from resources.errors import ConfigurationError, OpsGuardError, OutcomeUnknown, Unreachable
 from resources.ledger.file.claims import parse_claim
 from resources.ledger.file.disk import Disk
 from resources.ledger.file.fence import FenceReason, FenceState, parse_fence
@@ -349,6 +350,29 @@ def test_who_knew_the_rows_that_are_gone_knows_it_although_there_was_no_space_to
         assert code(other.grant(held.reservation_id, holder="run-2")) is C.RECOVERY_REQUIRED
     with FileLedger.open(root) as again:
         assert code(again.grant(held.reservation_id, holder="run-2")) is C.RECOVERY_REQUIRED
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_rows_that_were_known_and_are_gone_are_said_by_a_disk_that_does_not_sync_it_as_well(root, number):
+    """The next to open it was told of the disk, and not of the rows: it went on without them."""
+    fault = Fault(code=errno.EIO)
+    with FileLedger.open(root, disk=failing(UnsyncedDisk, fault)) as other:
+        with FileLedger.open(root) as one:
+            held = reserved(one, feed("open"))
+            older = segment_and_anchor(root)
+            told(one.settle(granted(one, feed("open")), delivered(RECEIPT)))
+        assert other.head().sequence == 3
+        over_the_same_files(root, older)
+        fault.left = number
+        with pytest.raises(OutcomeUnknown):
+            other.head()
+    with FileLedger.open(root) as again:
+        assert again.health().recovery
+        assert code(again.grant(held.reservation_id, holder="run-2")) is C.RECOVERY_REQUIRED
+        assert again.repair(accept_loss=True).left == ()
+        assert told(again.of(feed("open"))[0]).state is S.UNKNOWN
+    with FileLedger.open(root) as again:
+        assert again.health().recovery == ""
 
 
 def test_who_knew_the_rows_that_are_gone_knows_it_although_the_fence_document_was_gone_for_a_moment(root):
