@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _PIPE_WIDTH: Final = 160
 """Columns of a table when nobody says how wide the reader is."""
+_FEW_WORDS: Final = 24
+_EDGES: Final = 2
+_BETWEEN: Final = 3
 
 
 def say(text: str) -> None:
@@ -57,27 +60,59 @@ def table(
     right: Iterable[str] = (),
     most_columns: int = _PIPE_WIDTH,
 ) -> None:
-    """A table on stdout; `right` names columns of numbers. `most_columns`: how wide it may get where nobody says how wide it is read."""
+    """A table on stdout; `right` names columns of numbers. `most_columns`: how wide it may get where nobody says how wide it is read.
+
+    Where that is too narrow, each row is a paragraph: names and commands that a reader copies are not folded.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
+    rows = [[str(cell) for cell in row] for row in rows]
+    out = console(most_columns)
+    if _is_narrow(columns, rows, out.width):
+        _paragraphs(columns, rows, title)
+        return
     made = Table(
         title=Text(shown(title, sys.stdout)) if title else None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
     )
     numeric = frozenset(right)
-    texts = [[Text(shown(str(cell), sys.stdout)) for cell in row] for row in rows]
+    texts = [[Text(shown(cell, sys.stdout)) for cell in row] for row in rows]
     for index, column in enumerate(columns):
         last = index == len(columns) - 1
         made.add_column(
             column,
             justify="right" if column in numeric else "left",
             overflow="fold",
-            no_wrap=not last and column in numeric,
+            no_wrap=not last,
         )
     for text in texts:
         made.add_row(*text)
-    console(most_columns).print(made)
+    out.print(made)
+
+
+def _is_narrow(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> bool:
+    """The last column would get less than it needs and less than a few words."""
+    from rich.cells import cell_len
+
+    needed = (
+        [max(map(cell_len, [column, *cells])) for column, cells in zip(columns, zip(*rows, strict=True), strict=True)]
+        if rows
+        else []
+    )
+    rest = width - _EDGES - sum(each + _BETWEEN for each in needed[:-1])
+    return bool(needed) and rest < min(needed[-1], _FEW_WORDS)
+
+
+def _paragraphs(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str) -> None:
+    if title:
+        line(title)
+    for row in rows:
+        first = next(index for index, column in enumerate(columns) if column)
+        line("  ".join(cell for cell in row[: first + 1] if cell))
+        for column, cell in zip(columns[first + 1 :], row[first + 1 :], strict=True):
+            if cell:
+                line(f"  {column}: {cell}" if column else f"  {cell}")
 
 
 def console(most_columns: int = _PIPE_WIDTH) -> "Console":
