@@ -49,9 +49,8 @@ def show_pins(attempt: "Reservation", *, with_body: bool) -> None:
     width = max(len(name) for name, _ in rows)
     for name, value in rows:  # lines and no table, which breaks a digest where the terminal is narrow
         line(f"  {name:{width}}  {value}")
-    opened_under = {
-        name: value for name, value in attempt.opened_under.items() if value != ""
-    }  # a plan's approval is kept without its comment
+    # A plan's approval is kept without its comment.
+    opened_under = {name: value for name, value in attempt.opened_under.items() if value != ""}
     for title, said in (("receipt", attempt.receipt), ("evidence", attempt.evidence), ("opened under", opened_under)):
         if said:
             line(f"{title}: {_text(said)}")

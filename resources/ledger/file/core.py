@@ -193,10 +193,10 @@ class Core(Access):
                     head=known,
                 )
             )
-        is_preparing = self.fence is not None and self.fence.state is FenceState.PREPARING
-        self._seen = (
-            None if is_preparing else self.segments.signature(scan.segment)
+        is_begun = (
+            self.fence is not None and self.fence.state is FenceState.PREPARING
         )  # what is being taken over does not count yet
+        self._seen = None if is_begun else self.segments.signature(scan.segment)
         if not self.standing.trouble:
             self._publish_if_behind()
 

@@ -130,9 +130,8 @@ class Repairer:
             self._claims_without_rows()
             core.write_fence(replace(accepting, state=FenceState.READY, reason=FenceReason.NONE, head=Head()))
         except OSError:
-            core.standing = replace(
-                core.standing, trouble=core.fence_trouble()
-            )  # what was not doubted yet is not sent by who goes on here
+            # What was not doubted yet is not sent by who goes on here.
+            core.standing = replace(core.standing, trouble=core.fence_trouble())
             raise
         self._say("it was accepted that this is the store from now on; what was still open is unknown, for a person to resolve")
 
