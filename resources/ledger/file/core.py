@@ -357,7 +357,10 @@ class Core(Access):
                 self._undo_segment(begun)
             raise
         sync(self.disk, file)
-        self._seen = signature_of(self.disk.status(file))
+        try:
+            self._seen = signature_of(self.disk.status(file))
+        except OSError as error:  # the row is durable: "not recorded" would be untrue
+            raise SyncFailed(f"{file.path}: {error.strerror or error!r}") from error
         try:
             self._anchor(rows[-1].head, durable=durable_anchor)
         except OSError:

@@ -154,13 +154,16 @@ class Looker:
         core = self._core
         with core.alone():
             with core.locked():
-                until = (core.scan.segment, core.scan.offset)
+                until, fence = (core.scan.segment, core.scan.offset), core.fence
             scan = Scan(core.segments, core.claims)
             scan.list_claims()
             scan.run(core.segments.numbers(), until=until)
             with core.locked():
                 core.segments.reopen()
                 core.anchor.read()
+                if core.fence != fence:  # another process repaired or accepted meanwhile: what was read may be rows that are gone
+                    scan = Scan(core.segments, core.claims)
+                    scan.list_claims()
                 scan.run(core.segments.numbers())
                 judge(scan, disk=core.disk, segments=core.segments, anchor=core.anchor, fence=core.fence, known=core.known)
                 core.take_verified(scan)

@@ -129,3 +129,14 @@ def failing(kind: type[Disk], fault: Fault) -> Callable[[Path], Disk]:
         return disk
 
     return made
+
+
+class UnseenDisk(Disk):
+    """Does not say how large a file is by now, after it has synced it."""
+
+    fault: Fault
+
+    def status(self, file: File) -> os.stat_result:
+        if file.path.startswith("segments/"):
+            self.fault.tick()
+        return super().status(file)

@@ -14,6 +14,7 @@ from guards.delivery.reservation import ReservationState as S
 from guards.delivery.slot import Grant
 from resources.errors import OutcomeUnknown, Unreachable
 from resources.ledger.file.claims import Claims
+from resources.ledger.file.scan import Scan
 from resources.ledger.file.store import FileLedger
 from resources.ledger.interface import Verification
 from tests.integration.ledger_file.faulty import (
@@ -23,6 +24,7 @@ from tests.integration.ledger_file.faulty import (
     NoMoreFiles,
     NoNames,
     ShortDisk,
+    UnseenDisk,
     UnsyncedDisk,
     failing,
 )
@@ -327,3 +329,36 @@ def test_a_claim_that_was_taken_back_while_another_process_verified_is_no_claim_
         assert len(listed) == 2
         monkeypatch.setattr(Claims, "walk", lambda self: iter(listed))
         assert one.verify().faults == ()
+
+
+def test_a_row_that_is_durable_is_not_called_unrecorded_when_its_file_cannot_be_looked_at(root):
+    fault = Fault(code=errno.EIO)
+    with FileLedger.open(root, disk=failing(UnseenDisk, fault)) as ledger:
+        fault.left = 1
+        with pytest.raises(OutcomeUnknown):
+            reserved(ledger)
+        assert fault.has_failed
+    with FileLedger.open(root) as again:
+        assert again.verify().faults == ()
+        assert again.counts() == {"prepared": 1}
+
+
+def test_a_verification_during_which_another_process_accepted_a_loss_is_of_what_is_there_then(root, monkeypatch):
+    with FileLedger.open(root) as one, FileLedger.open(root) as other:
+        reserved(one, feed("kept"))
+        kept = (root / "segments" / "000001.jsonl").read_bytes()
+        grant = granted(one, feed("lost"))
+        run = Scan.run
+
+        def accepted_meanwhile(self, numbers, *, until=None):
+            run(self, numbers, until=until)
+            if until is not None:
+                (root / "segments" / "000001.jsonl").write_bytes(kept)
+                other.repair(accept_loss=True)
+
+        monkeypatch.setattr(Scan, "run", accepted_meanwhile)
+        assert one.verify().head == other.head()
+        monkeypatch.undo()
+        assert one.verify().faults == other.verify().faults == ()
+        assert one.counts() == other.counts()
+        assert isinstance(one.settle(grant, delivered(RECEIPT)), LedgerRefused)
