@@ -91,16 +91,16 @@ def owner(
 ) -> str | None:
     """Slot key of the row that this damaged text was; None when it cannot be told. `known`: reservation id to slot key."""
     reservation = _last(_RESERVATION, text)
-    named = _named(text)
+    said = named(text)
     attempt = _last(_ATTEMPT, text)
-    by_name = named is not None and attempt.isdigit() and named.reservation_id(int(attempt)) == reservation
+    by_name = said is not None and attempt.isdigit() and said.reservation_id(int(attempt)) == reservation
     right = (_last(PREVIOUS, text) == previous) + (_last(_SEQUENCE, text) == str(sequence)) + by_name
     if right < 2:
         return None
     by_reservation = known(reservation)
     if by_reservation is not None:
         return by_reservation
-    return key_of(named) if named is not None and is_claimed(named) else None
+    return key_of(said) if said is not None and is_claimed(said) else None
 
 
 def doubt_what_may_be_concerned(index: Index, losses: list[Loss]) -> None:
@@ -123,7 +123,8 @@ def _last(pattern: re.Pattern[bytes], text: bytes) -> str:
     return found[-1].decode("ascii") if found else ""
 
 
-def _named(text: bytes) -> Slot | None:
+def named(text: bytes) -> Slot | None:
+    """The slot that a damaged text still names in words."""
     found = _SLOT.search(text)
     if found is not None:
         with suppress(NotASlot, UnicodeDecodeError):

@@ -15,7 +15,7 @@ from guards.delivery.reservation import ReservationState
 from guards.delivery.row import Head, NotARow, Row, parse_row
 from guards.delivery.slot import Slot
 from resources.ledger.file.claims import Claims, parse_claim
-from resources.ledger.file.damage import PREVIOUS, Gap, Loss, Piece, doubt_what_may_be_concerned, owner
+from resources.ledger.file.damage import PREVIOUS, Gap, Loss, Piece, doubt_what_may_be_concerned, named, owner
 from resources.ledger.file.index import NOWHERE, Doubt, Index, Place, key_of, mark_of, slot_of
 from resources.ledger.file.line import BEGINNING, split_line
 from resources.ledger.file.segments import LONGEST_LINE, Segments, path_of
@@ -311,6 +311,9 @@ class Scan:
             if key is not None:
                 told.add(sequence)
                 self.index.doubt(key, Doubt(f"row {sequence} at {piece.where} was altered"))
+            elif (slot := named(piece.text)) is not None and key_of(slot) not in self.index.rows:
+                # Its claim is gone as well, so nothing else would keep what seems to be a new slot from being sent.
+                self.index.doubt(key_of(slot), Doubt(f"row {sequence} at {piece.where} was altered, and names it"))
         if len(told) < len(lost):
             last = pieces[-1]
             self._lose(Loss(lost[0], lost[-1], last.segment, last.offset))

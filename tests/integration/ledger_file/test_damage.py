@@ -221,6 +221,23 @@ def test_one_changed_byte_of_a_claim_blocks_its_slot_and_repair_writes_it_again(
         assert can_be_sent(ledger, DOUBTFUL)
 
 
+def test_a_slot_whose_rows_were_altered_and_whose_claim_is_gone_is_not_taken_for_a_new_one(root):
+    """The altered rows still name it in words: it may have been sent."""
+    with FileLedger.open(root) as ledger:
+        granted(ledger, feed("sent"))
+        other = reserved(ledger, feed("other"))
+    path = segment(root)
+    first, second, *rest = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*(line.replace(b'"attempt":1', b'"attempt":7') for line in (first, second)), *rest]))
+    (root / "claims" / feed("sent").customer / feed("sent").period / "feed").unlink()
+    with FileLedger.open(root) as again:
+        assert code(again.reserve(feed("sent"), PINS, key="run-9")) is C.RECOVERY_REQUIRED
+        again.repair()
+        assert code(again.reserve(feed("sent"), PINS, key="run-9")) is C.RECOVERY_REQUIRED
+        assert isinstance(again.grant(reserved(again, feed("new")).reservation_id, holder="run-9"), Grant)
+        assert told(again.get(other.reservation_id)).state is S.PREPARED
+
+
 def test_a_claim_that_changes_under_a_running_process_is_noticed_before_the_call(root, ledger):
     written(root)
     assert ledger.verify().faults == ()
