@@ -31,6 +31,7 @@ from guards.gate import Authorization
 from guards.plan import plan_scope_key
 from guards.receipt import Receipt
 from guards.text import one_line
+from resources.declining import stopped_by
 from resources.delivery.asking import message_for, receipt_for
 from resources.delivery.keeping import kept_alive
 from resources.delivery.observe import Observer
@@ -130,6 +131,8 @@ def _taken(target: DeliveryTarget, how: Lapse, sending: Sending) -> Sent:
 
 def _recheck(sending: Sending, target: DeliveryTarget) -> Pins | Sent:
     """Fresh facts about this one target, and from them the pins; never those of the plan."""
+    if said_no := stopped_by(sending.state, sending.authorization):
+        return sent_of(target, Outcome.STALE, f"not sent: {said_no} declined the plan after it was approved")
     world = sending.observer.of([target.slot])
     if how := lapse(target, world):
         return lapsed(target, how, sending)

@@ -21,6 +21,7 @@ from guards.spool.planning import GUARD, SpoolTarget
 from guards.spool.policy import SpoolPolicy
 from guards.spool.ruling import SpoolAction
 from guards.spool.world import SpoolWorld
+from resources.declining import stopped_by
 from resources.lease import leased, pulse_of
 from resources.progress import Progress, silent
 from resources.pulse import Pulse
@@ -192,6 +193,10 @@ class SpoolApply:
             done: list[Sent] = []
             with self._writing(authorization, lease) as writing, _emptied_by_an_error(queue):
                 for target in queue:
+                    if said_no := stopped_by(self.state, authorization):
+                        why = f"not started: {said_no} declined the plan after it was approved"
+                        done += [sent_of(left, Outcome.FAILED, why) for left in (target, *queue)]
+                        break
                     one = deliver(writing, target)
                     logger.info("%r: %s. %s", target.name, one.outcome.value, one.message)
                     done.append(one)

@@ -559,3 +559,23 @@ def test_a_plan_declined_while_its_run_sends_by_standing_approval_stops_the_rest
     assert not isinstance(sent, Refused)
     assert {key: one.outcome for key, one in sent.items()} == {first: Outcome.SENT, second: Outcome.STALE}
     assert watch_.state_of(second) == "free"
+
+
+def test_a_person_who_declines_the_plan_that_is_being_sent_stops_the_rest(made: Made) -> None:
+    watch_ = made()
+    watch_.customer("acme-1", DAILY)
+    watch_.customer("beta-2", DAILY)
+    first, second = with_bodies(watch_)
+    stored = watch_.approved()
+
+    def decline(step: Step, moment: Moment, subject: str) -> None:
+        if (step, moment, subject) == (Step.RECEIPT, Moment.AFTER, first):
+            declined(watch_, stored)
+
+    sent = watch_.apply(stored, watcher=decline)
+
+    assert not isinstance(sent, Refused)
+    assert {key: one.outcome for key, one in sent.items()} == {first: Outcome.SENT, second: Outcome.STALE}
+    assert "Lee declined the plan" in sent[second].message
+    assert watch_.state_of(second) == "free"
+    assert len(watch_.sent_files()) == 1

@@ -3,10 +3,12 @@ by everything that is called failed."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from guards.decision import DecisionKind
 from resources.file_servers.connect import Patience
 from resources.spool.sent import Outcome
 from tests.integration.spool.world import BRISK, IMPATIENT, Applied, Place, at_partner
@@ -228,6 +230,26 @@ def test_a_source_that_vanishes_while_it_is_sent_is_a_failure_of_that_feed_alone
     applied = world.apply(report, watcher=vanishes)
     assert applied.outcomes == {"gone.csv": Outcome.FAILED, "next.csv": Outcome.DELIVERED}
     assert world.held() == ({}, {"next.csv": WHOLE}, {"next.csv": WHOLE})
+
+
+def test_a_person_who_declines_the_plan_that_is_being_carried_out_stops_the_rest(on: On, ftp: Peer, sftp: Peer) -> None:
+    world = on(sftp, ftp)
+    world.feed("first.csv", WHOLE)
+    world.feed("next.csv", WHOLE, minutes_old=100)
+    report = world.report()
+    world.approve(report)
+
+    def declined(step: object, moment: object, name: str) -> None:
+        if (step, moment, name) == ("upload", "before", "first.csv"):
+            world.store.decide(
+                report.plan.digest, kind=DecisionKind.DECLINED, by="Lee", comment="", valid_for=timedelta(hours=1), channel="cli"
+            )
+
+    applied = world.apply(report, watcher=declined)
+    assert applied.outcomes == {"first.csv": Outcome.DELIVERED, "next.csv": Outcome.FAILED}
+    assert "Lee declined the plan" in applied.sent["next.csv"].message
+    assert world.held()[2] == {"first.csv": WHOLE}
+    assert world.verdicts()["next.csv"] == "missing"
 
 
 def test_a_source_that_changes_while_it_is_sent_is_not_delivered(on: On, ftp: Peer, sftp: Peer) -> None:
