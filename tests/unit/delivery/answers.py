@@ -128,6 +128,7 @@ CALLS: Final[Mapping[str, Callable[[Held], Ruling]]] = {
     "settle, unknown by an older grant": lambda held: stale(held, unknown(Reason.NO_ANSWER, "timed out")),
     "expire": transition.expire,
     "abandon": lambda held: transition.abandon(held, reason=Reason.WITHDRAWN, note="x" * LONGEST_NOTE),
+    "abandon, without a note": lambda held: transition.abandon(held, reason=Reason.STALE),
     "abandon, with a long note": lambda held: transition.abandon(held, reason=Reason.WITHDRAWN, note="x" * (LONGEST_NOTE + 1)),
     "resolve as sent": lambda held: transition.resolve(held, was_sent=True, evidence=SEEN, approval=LEE),
     "resolve as sent, the same again": lambda held: transition.resolve(

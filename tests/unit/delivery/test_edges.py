@@ -185,3 +185,20 @@ def test_late_evidence_changes_no_state():
         "late evidence changed unknown to delivered"
     )
     assert advance(None, late(held), at=NOW) == IllegalEntry("moved before it was opened")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"attempt": 2}, "attempt 2 moved while 1 is the latest"),
+        ({"slot": WEEKLY}, "attempt 1 moved while 1 is the latest"),
+        ({"pins_digest": "0" * 64}, "its pins changed"),
+        ({"state": ReservationState.UNKNOWN}, "late evidence changed delivered to unknown"),
+    ],
+)
+def test_late_evidence_about_anything_but_the_latest_attempt_as_it_stands_is_named(changes, why):
+    held = in_state(ReservationState.DELIVERED)
+    late = replace(moving(held, ReservationState.DELIVERED), event=Event.LATE_EVIDENCE, evidence={"state": "unknown"})
+    assert isinstance(advance(held, late, at=NOW), Reservation)
+    assert advance(held, replace(late, **changes), at=NOW) == IllegalEntry(why)
+    assert advance(None, late, at=NOW) == IllegalEntry("moved before it was opened")
