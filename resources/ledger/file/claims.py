@@ -244,6 +244,13 @@ class Claims:
                         if _file_name(kind, attempt) == entry.name:
                             yield slot, attempt
 
+    def emptied(self) -> Iterator[tuple[str, str]]:
+        """Customer and period of directories without a claim: it was deleted, or whoever was to make it was killed."""
+        for customer in self._directories_in(NAME):
+            for period in self._directories_in(f"{NAME}/{customer}"):
+                if not self._disk.names(f"{NAME}/{customer}/{period}"):
+                    yield customer, period
+
     def _directories_in(self, path: str) -> Iterator[str]:
         try:
             entries = self._disk.entries(path)

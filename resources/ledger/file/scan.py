@@ -6,6 +6,7 @@ A scan can stop and go on: what is sealed or published is read without the lock,
 import hashlib
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +14,7 @@ from guards.delivery.entry import Event, IllegalEntry, Reservation, advance, thi
 from guards.delivery.replay import Fault, FaultKind
 from guards.delivery.reservation import ReservationState
 from guards.delivery.row import Head, NotARow, Row, parse_row
-from guards.delivery.slot import Slot
+from guards.delivery.slot import Kind, NotASlot, Slot
 from resources.ledger.file.claims import Claims, parse_claim
 from resources.ledger.file.damage import PREVIOUS, Gap, Loss, Piece, doubt_what_may_be_concerned, named, owner
 from resources.ledger.file.index import NOWHERE, Doubt, Index, Place, key_of, mark_of, slot_of
@@ -154,6 +155,8 @@ class Scan:
                 self._lose(Loss(gap.first, gap.last, gap.segment, gap.offset))
         self._orphans()
         doubt_what_may_be_concerned(self.index, self._losses)
+        if self._losses:
+            self._emptied()
         self._folded.clear()
         self._listed.clear()
 
@@ -376,6 +379,15 @@ class Scan:
                 self.index.doubt(key, Doubt(why, is_readable=key in self.index.rows))
         for reservation_id, key in without_rows:
             self.index.slots[bytes.fromhex(reservation_id)] = key
+
+    def _emptied(self) -> None:
+        """Rows are gone, and so is a claim that stood here: theirs may be among them, and the slot is not a new one."""
+        for customer, period in self._claims.emptied():
+            for kind in Kind:
+                with suppress(NotASlot):
+                    key = key_of(Slot(customer, period, kind))
+                    if key not in self.index.rows:
+                        self.index.doubt(key, Doubt("rows are gone, and its claim's directory is empty"))
 
     def _may_be_next(self, key: str, attempt: int) -> bool:
         """Claimed by who was killed before its row: the rows of the attempt before say that another may follow."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from guards.delivery.outcome import delivered
@@ -161,6 +161,9 @@ def test_files_edited_at_random_lose_no_whole_row_and_send_nothing_again(memory_
 
     @settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
     @given(edits=edits_of, in_segments=st.booleans())
+    @example(
+        edits=[("cut", 0.875, 0.0, b""), ("gone", 0.6875, 0.0, b"")], in_segments=False
+    )  # a segment emptied, and a claim gone
     def edit(edits: list[Edit], in_segments: bool) -> None:
         laid_out(root, files)
         for what, which, where, data in edits:
