@@ -19,7 +19,7 @@ from resources.state import StateStore
 @contextmanager
 def open_ledger(route: DeliveryRoute, state: StateStore) -> Iterator[Ledger]:
     """The file store of the route, closed afterwards; or the state store's own, which is left open. Opening a file store verifies all of
-    it (6.6 s for 100,000 rows): whoever looks more than once keeps it open.
+    it (4 to 7 s for 100,000 rows): whoever looks more than once keeps it open.
 
     `Unreachable` when a file store is not there and one was: an empty one in its place would have sent nothing yet."""
     if route.ledger == "postgres":
