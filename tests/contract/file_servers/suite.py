@@ -17,19 +17,11 @@ from guards.gate import NotAuthorized
 from guards.spool.listing import Entry, EntryType, Listing
 from resources.errors import NotObserved, Rejected, Transient, Unreachable
 from resources.file_servers import open_server
-from resources.file_servers.connect import Patience
 from resources.file_servers.interface import BLOCK_BYTES, Reader, Writer
-from tests.patience import PATIENCE_SECONDS
+from tests.contract.file_servers.quick import QUICK
 from tests.servers.authorization import authorized
 from tests.servers.peer import Folder, Peer
 
-QUICK = Patience(
-    connect_seconds=PATIENCE_SECONDS,
-    stall_seconds=PATIENCE_SECONDS,
-    settle_seconds=PATIENCE_SECONDS,
-    attempts=2,
-    first_pause_seconds=0.01,
-)
 CEILING = 10**8
 MODIFIED_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 EVERY_BYTE = bytes(range(256)) + b"\r\n\n\r\x00\xff\x1a" * 3

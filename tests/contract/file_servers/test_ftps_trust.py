@@ -21,6 +21,7 @@ from resources.errors import ConfigurationError, Unreachable, UntrustedServer
 from resources.file_servers import open_server
 from resources.file_servers.connect import Patience
 from resources.file_servers.endpoint import Endpoint, Profile
+from tests.contract.file_servers.quick import QUICK
 from tests.patience import PATIENCE_SECONDS
 from tests.servers.ftp import sandbox_ftp_peer
 from tests.servers.ftp_faults import Faults, faulty_ftp
@@ -28,13 +29,6 @@ from tests.servers.peer import Peer
 from tests.servers.proftpd import proftpd_peer
 from tests.servers.vsftpd import vsftpd_peer
 
-QUICK = Patience(
-    connect_seconds=PATIENCE_SECONDS,
-    stall_seconds=PATIENCE_SECONDS,
-    settle_seconds=PATIENCE_SECONDS,
-    attempts=2,
-    first_pause_seconds=0.01,
-)
 _AUTHORITY = ec.generate_private_key(ec.SECP256R1())
 
 

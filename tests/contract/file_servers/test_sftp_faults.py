@@ -19,17 +19,10 @@ from resources.file_servers.connect import Patience
 from resources.file_servers.endpoint import Endpoint
 from resources.file_servers.interface import Reader, Writer
 from resources.file_servers.sftp import SftpServer
-from tests.patience import PATIENCE_SECONDS
+from tests.contract.file_servers.quick import QUICK
 from tests.servers.authorization import authorized
 from tests.servers.sftp import SftpPeer, asyncssh_peer
 
-QUICK = Patience(
-    connect_seconds=PATIENCE_SECONDS,
-    stall_seconds=PATIENCE_SECONDS,
-    settle_seconds=PATIENCE_SECONDS,
-    attempts=2,
-    first_pause_seconds=0.01,
-)
 IMPATIENT = replace(QUICK, stall_seconds=1, settle_seconds=1)
 """Only where the server is meant to say nothing: on a busy machine an honest answer may take longer."""
 FEED = b"0123456789" * 60_000

@@ -27,7 +27,7 @@ from resources.delivery.examine import examine
 from resources.delivery.ledger import open_ledger
 from resources.delivery.recover import Recovery
 from resources.delivery.route import CheckInTable
-from resources.delivery.sent import Outcome
+from resources.delivery.sent import Outcome, Sent
 from resources.delivery.standing import decide_by_standing
 from resources.delivery.steps import Moment, Step
 from resources.state import StateStore
@@ -541,6 +541,18 @@ def test_a_declined_slot_is_not_decided_by_standing_approval_with_one_more_custo
     assert [target.subject for target in targets] == [second]
 
 
+def sent_and_declined_after(made: Watch, stored: StoredPlan, subject: str) -> dict[str, Sent]:
+    """A person declines the plan when the run has just sent this one."""
+
+    def decline(*at: object) -> None:
+        if at == (Step.RECEIPT, Moment.AFTER, subject):
+            declined(made, stored)
+
+    sent = made.apply(stored, watcher=decline)
+    assert not isinstance(sent, Refused)
+    return dict(sent)
+
+
 def test_a_plan_declined_while_its_run_sends_by_standing_approval_stops_the_rest(made: Made) -> None:
     watch_ = made(auto_send=True)
     watch_.customer("acme-1", DAILY)
@@ -550,13 +562,8 @@ def test_a_plan_declined_while_its_run_sends_by_standing_approval_stops_the_rest
     stored = watch_.propose()
     decide_by_standing(watch_.route, watch_.state, stored)
 
-    def decline(step: Step, moment: Moment, subject: str) -> None:
-        if (step, moment, subject) == (Step.RECEIPT, Moment.AFTER, first):
-            declined(watch_, stored)
+    sent = sent_and_declined_after(watch_, stored, first)
 
-    sent = watch_.apply(stored, watcher=decline)
-
-    assert not isinstance(sent, Refused)
     assert {key: one.outcome for key, one in sent.items()} == {first: Outcome.SENT, second: Outcome.STALE}
     assert watch_.state_of(second) == "free"
 
@@ -568,13 +575,8 @@ def test_a_person_who_declines_the_plan_that_is_being_sent_stops_the_rest(made: 
     first, second = with_bodies(watch_)
     stored = watch_.approved()
 
-    def decline(step: Step, moment: Moment, subject: str) -> None:
-        if (step, moment, subject) == (Step.RECEIPT, Moment.AFTER, first):
-            declined(watch_, stored)
+    sent = sent_and_declined_after(watch_, stored, first)
 
-    sent = watch_.apply(stored, watcher=decline)
-
-    assert not isinstance(sent, Refused)
     assert {key: one.outcome for key, one in sent.items()} == {first: Outcome.SENT, second: Outcome.STALE}
     assert "Lee declined the plan" in sent[second].message
     assert watch_.state_of(second) == "free"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from guards.delivery.entry import Reservation
 from guards.delivery.outcome import delivered
 from guards.delivery.refusal import LedgerCode as C
 from guards.delivery.replay import FaultKind
@@ -333,16 +334,22 @@ def segment_and_anchor(root: Path) -> dict[str, bytes]:
     return {name: (root / name).read_bytes() for name in ("segments/000001.jsonl", "anchor")}
 
 
+def known_and_gone(root: Path, known_to: FileLedger) -> Reservation:
+    """What was sent is known to this handle, and then the older content stands in the same files."""
+    with FileLedger.open(root) as one:
+        held = reserved(one, feed("open"))
+        older = segment_and_anchor(root)
+        told(one.settle(granted(one, feed("open")), delivered(RECEIPT)))
+    assert known_to.head().sequence == 3
+    over_the_same_files(root, older)
+    return held
+
+
 @pytest.mark.parametrize("number", range(1, 5))
 def test_who_knew_the_rows_that_are_gone_knows_it_although_there_was_no_space_to_say_so(root, number):
     fault = Fault()
     with FileLedger.open(root, disk=failing(FullDisk, fault)) as other:
-        with FileLedger.open(root) as one:
-            held = reserved(one, feed("open"))
-            older = segment_and_anchor(root)
-            told(one.settle(granted(one, feed("open")), delivered(RECEIPT)))
-        assert other.head().sequence == 3
-        over_the_same_files(root, older)
+        held = known_and_gone(root, other)
         fault.left = number
         with pytest.raises(Unreachable):
             other.head()
@@ -357,12 +364,7 @@ def test_rows_that_were_known_and_are_gone_are_said_by_a_disk_that_does_not_sync
     """The next to open it was told of the disk, and not of the rows: it went on without them."""
     fault = Fault(code=errno.EIO)
     with FileLedger.open(root, disk=failing(UnsyncedDisk, fault)) as other:
-        with FileLedger.open(root) as one:
-            held = reserved(one, feed("open"))
-            older = segment_and_anchor(root)
-            told(one.settle(granted(one, feed("open")), delivered(RECEIPT)))
-        assert other.head().sequence == 3
-        over_the_same_files(root, older)
+        held = known_and_gone(root, other)
         fault.left = number
         with pytest.raises(OutcomeUnknown):
             other.head()
