@@ -51,7 +51,8 @@ CASE WHEN pg_is_in_recovery() THEN '' ELSE (
     FROM pg_control_system()
 ) END
 """
-"""System identifier, timeline, database and table: an older dump that is restored into the same database makes its tables anew. The timeline is the one that is written to now: a control file keeps the old one for minutes after a
+"""System identifier, timeline, database and table: an older dump that is restored into the same database makes its tables anew.
+The timeline is the one that is written to now: a control file keeps the old one for minutes after a
 replica was promoted. It is asked every time (20 microseconds), since a pooler may keep our connection and change the server behind it."""
 
 LOOK: Final = _LOOK.replace("'HERE'", _HERE)
