@@ -50,7 +50,7 @@ def open_embedded(home: Path) -> str:
                 _held[home] = _join(home)
             with (home / "start.lock").open("a") as gate:
                 _lock_in_time(gate.fileno(), fcntl.LOCK_EX, home)
-                return _running(home) or _wait_for_keeper(home) or _start_keeper(home)
+                return _wait_for_keeper(home) or _start_keeper(home)
         except OSError as error:
             raise ConfigurationError(
                 f"the embedded PostgreSQL needs a directory it can write, and {home} is not one ({error.strerror or error}): "
@@ -91,6 +91,8 @@ def _lock_in_time(descriptor: int, kind: int, home: Path) -> None:
 
 
 def _running(home: Path) -> str | None:
+    """Asked while a keeper lives: processes of a killed server outlive it for a moment, its file says that it is ready, and the port
+    may be another program's by then."""
     try:
         url = (home / "url").read_text()
         with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), 5):
@@ -100,7 +102,7 @@ def _running(home: Path) -> str | None:
 
 
 def _wait_for_keeper(home: Path) -> str | None:
-    """The URL once the keeper that lives has started its server (again), or None when no keeper lives.
+    """The URL, at once or when the keeper that lives has started its server (again); None when no keeper lives.
 
     One home has one keeper: a second would wait in vain for the first one's server to end, or take its place under another URL.
     """

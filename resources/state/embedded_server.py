@@ -19,6 +19,7 @@ import socket
 import subprocess
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -206,17 +207,19 @@ def _spawn(data: Path, port: int, lock: int) -> "subprocess.Popen[bytes]":
             cwd="/",
             start_new_session=True,
             pass_fds=[lock],
-            preexec_fn=_tie_to_parent,
+            preexec_fn=partial(_tie_to, os.getpid()),
             **drop.popen,
         )
 
 
-def _tie_to_parent() -> None:
+def _tie_to(keeper: int) -> None:
     """Between fork and exec, after setuid (PDEATHSIG does not survive it). SIGQUIT is PostgreSQL's immediate shutdown: the fast one is
     forgotten by version 18 while it recovers, and a server without its keeper would stay for ever. The next start recovers from the log."""
     for each in (signal.SIGINT, signal.SIGQUIT):  # nohup and `cmd &` in a script leave them ignored, and that is inherited
         signal.signal(each, signal.SIG_DFL)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
+    if os.getppid() != keeper:  # it was killed before the line above, which then says nothing any more
+        os._exit(1)
 
 
 def _ready(data: Path, process: "subprocess.Popen[bytes]", deadline: float) -> bool:

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -43,6 +45,11 @@ def running(home: Path) -> dict[str, list[int]]:
     return found
 
 
+def is_gone(home: Path) -> bool:
+    """A killed process has no command line any more while the kernel still takes it apart: its locks say when that is done."""
+    return running(home) == GONE and not is_locked(home / "keeper.lock")
+
+
 def one_of_each(home: Path) -> None:
     """A backend that was just forked has the server's own command line for a moment."""
     until(lambda: [len(numbers) for numbers in running(home).values()] == [1, 1], "one keeper and one server")
@@ -60,7 +67,7 @@ def home(tmp_path, monkeypatch):
     folder = tmp_path / "postgres"
     yield folder
     leave(folder)
-    until(lambda: running(folder) == GONE, "the end of both")
+    until(lambda: is_gone(folder), "the end of both")
 
 
 def python(code: str, *arguments: object, **options) -> subprocess.CompletedProcess[str]:
@@ -128,7 +135,7 @@ def test_three_first_clients_at_once_share_one_server(home):
     one_of_each(home)
     for child in children:
         child.communicate("\n", timeout=PATIENCE_SECONDS)
-    until(lambda: running(home) == GONE, "the end of both")
+    until(lambda: is_gone(home), "the end of both")
 
 
 def test_it_ends_soon_after_its_last_client_was_killed(home):
@@ -138,7 +145,7 @@ def test_it_ends_soon_after_its_last_client_was_killed(home):
     assert child.stdout.readline() == "0\n"
     child.kill()
     child.wait()
-    until(lambda: running(home) == GONE, "the end of both")
+    until(lambda: is_gone(home), "the end of both")
     assert not (home / "url").exists()
 
 
@@ -152,7 +159,7 @@ def test_a_killed_keeper_takes_its_server_along_and_the_next_client_recovers(hom
 
 
 def working(home: Path) -> str | None:
-    """Asked again until a server answers: the dying one may still accept for a moment."""
+    """Asked again until a server answers: a killed process keeps its locks until the kernel has taken it apart."""
     try:
         url = open_embedded(home)
         with psycopg.connect(url, connect_timeout=5) as connection:
@@ -171,7 +178,7 @@ def test_a_home_that_was_killed_whole_starts_again_although_its_lock_file_names_
     )  # it would start another; and the server of a killed one goes down in order, with its lock file
     os.kill(server_of(home), signal.SIGKILL)
     os.kill(keeper, signal.SIGKILL)
-    until(lambda: running(home) == GONE, "the end of both")
+    until(lambda: is_gone(home), "the end of both")
     pid_file = home / "data" / "postmaster.pid"
     lines = pid_file.read_text().splitlines()
     pid_file.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
@@ -183,9 +190,53 @@ def test_a_home_that_was_killed_whole_starts_again_although_another_program_list
     url = open_embedded(home)
     for number in [*running(home)["keeper"], *running(home)["postgres"]]:
         os.kill(number, signal.SIGKILL)
-    until(lambda: running(home) == GONE, "the end of both")
-    with socket.create_server(("127.0.0.1", urlsplit(url).port)), StateStore.open(open_embedded(home)) as store:
+    until(lambda: is_gone(home), "the end of both")
+    with listening_on(url), StateStore.open(open_embedded(home)) as store:
         assert store.plans() == []
+
+
+def listening_on(url: str) -> socket.socket:
+    """Another program on the port of a killed server, which its processes hold until the kernel has taken them apart."""
+
+    def listen() -> socket.socket | None:
+        try:
+            return socket.create_server(("127.0.0.1", urlsplit(url).port))
+        except OSError:
+            return None
+
+    return until(listen, "the end of the server's port")
+
+
+def test_processes_that_outlive_a_killed_server_are_not_taken_for_it(home):
+    """They hold its lock, its file says that it is ready, and another program listens on its port."""
+    url = open_embedded(home)
+    server = server_of(home)
+    left = children_of(server)
+    assert left
+    for each in left:
+        os.kill(each, signal.SIGSTOP)
+    try:
+        for number in [*running(home)["keeper"], server]:
+            os.kill(number, signal.SIGKILL)
+        until(lambda: server not in running(home)["postgres"] and not is_locked(home / "keeper.lock"), "the end of both")
+        with listening_on(url), ThreadPoolExecutor(1) as clients:
+            answer = clients.submit(open_embedded, home)
+            until(lambda: running(home)["keeper"] or answer.done(), "the next keeper")
+            early = answer.done()
+            for each in left:
+                os.kill(each, signal.SIGCONT)
+            with StateStore.open(answer.result()) as store:
+                assert store.plans() == []
+            assert not early
+            assert answer.result() != url
+    finally:
+        for each in left:
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGCONT)
+
+
+def children_of(process: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
 def test_no_acknowledged_row_is_lost_when_the_server_is_killed_in_mid_stream(home):
@@ -270,7 +321,7 @@ def leave_when_made(home: Path) -> None:
     """With its database made, so that the next keeper's way is a short one."""
     open_embedded(home)
     leave(home)
-    until(lambda: running(home) == GONE, "the end of both")
+    until(lambda: is_gone(home), "the end of both")
 
 
 def test_a_server_that_is_starting_again_ends_with_its_killed_keeper(home):
@@ -283,7 +334,7 @@ def test_a_server_that_is_starting_again_ends_with_its_killed_keeper(home):
         os.kill(server, signal.SIGKILL)
     until(lambda: set(running(home)["postgres"]) - set(killed), "the next server")
     os.kill(keeper, signal.SIGKILL)
-    until(lambda: running(home) == GONE, "the end of both")
+    until(lambda: is_gone(home), "the end of both")
     with StateStore.open(open_embedded(home)) as store:
         assert len(store.outbox.pending(limit=1000)) == 200
 
