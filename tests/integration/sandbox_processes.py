@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from opsguard_defs.processes import ProcessIdentity
 from tests.patience import until
 
 
@@ -22,5 +23,13 @@ def processes_of(home: Path) -> dict[int, str]:
     return found
 
 
-def wait_until_gone(home: Path) -> None:
-    until(lambda: not processes_of(home), f"no process of {home}")
+def wait_until_gone(home: Path, *killed: ProcessIdentity) -> None:
+    """Name those that were killed just now: while the kernel takes a process apart it has no command line any more, but still its ports
+    and locks."""
+    seen = set(killed)
+
+    def are_gone() -> bool:
+        seen.update(one for one in map(ProcessIdentity.of, processes_of(home)) if one is not None)
+        return not any(one.is_alive() for one in seen)
+
+    until(are_gone, f"no process of {home}")

@@ -93,7 +93,7 @@ def test_a_keeper_killed_by_sigkill_takes_every_server_and_the_database_along(sa
 
     os.kill(running.keeper.pid, signal.SIGKILL)
 
-    wait_until_gone(sandbox.home)
+    wait_until_gone(sandbox.home, running.keeper, *(server.process for server in running.servers))
     assert sandbox.status() is None
     assert sandbox.up().is_whole  # and what it left on disk does not stand in the way
 
