@@ -10,7 +10,7 @@ import typer
 from guards.text import count_words
 from opsguard_defs.cli import words
 from opsguard_defs.cli.exits import Exit, worst
-from opsguard_defs.cli.ledger_anchor import AnchorText, Published, anchor_of, check, kind_of, read_anchors
+from opsguard_defs.cli.ledger_anchor import AnchorText, Published, anchors_of, check, kind_of, read_anchors
 from opsguard_defs.cli.ledger_store import Place, StoreOption, health_of, looking, places
 from opsguard_defs.cli.ledger_words import attempt_json, fault_json, head_json, say_fault, show_attempts, show_pins
 from opsguard_defs.cli.options import AsJson
@@ -107,7 +107,7 @@ def _verify(settings: "Settings", place: Place, published: tuple[Published, ...]
     with looking(settings, place) as held:
         found = held.verify()
         name = health_of(held, place).store
-        wanted = anchor_of(published, name)
+        wanted = anchors_of(published, name)
         extends = check(held, wanted) if wanted else Exit.DONE
     if as_json:
         emit(

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 AnchorText: Final = "FILE|JSON"
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
-_LARGEST: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,35 +37,23 @@ class Published:
 
 
 def read_anchors(text: str) -> tuple[Published, ...]:
-    """JSON itself, or the name of a file that holds lines of it: the last of each store, the newest line's at the end."""
+    """JSON itself, or the name of a file that holds lines of it: each once, the newest at the end.
+
+    A head is printed every hour for years, and the same for as long as nothing is sent: 100,000 lines are read in under a second.
+    """
     if text.lstrip().startswith("{"):
         lines = [text]
     else:
         try:
-            lines = _last_lines(Path(text))
+            lines = Path(text).read_text(encoding="utf-8").strip().splitlines()
         except (OSError, UnicodeDecodeError) as error:
             why = (error.strerror if isinstance(error, OSError) else "") or error
             raise ConfigurationError(f"the anchor {text[:200]!a} cannot be read ({why})") from None
     said = [_parsed(line) for line in lines]
     if not said or said[-1] is None:
         raise ConfigurationError("an anchor is what `opsguard ledger anchor` printed: {store, sequence, digest, at}")
-    last: dict[str, Published] = {}
-    for one in said:
-        if one is not None:
-            last.pop(one.store, None)
-            last[one.store] = one
-    return tuple(last.values())
-
-
-def _last_lines(path: Path) -> list[str]:
-    """Of a file that grows for years, the end."""
-    kept, size = b"", 0
-    with path.open("rb") as file:
-        while block := file.read(_LARGEST):
-            kept, size = (kept + block)[-_LARGEST:], size + len(block)
-    if size > _LARGEST:
-        kept = kept.partition(b"\n")[2]
-    return kept.decode("utf-8").strip().splitlines()
+    newest_first = dict.fromkeys(one for one in reversed(said) if one is not None)
+    return tuple(reversed(newest_first))
 
 
 def _parsed(text: str) -> Published | None:
@@ -89,26 +76,30 @@ def kind_of(published: Sequence[Published]) -> str:
     return kinds.pop() if len(kinds) == 1 else ""
 
 
-def anchor_of(published: Sequence[Published], store: str) -> Published | None:
-    """The store's own; else the newest of its kind; else the newest: then it is said, and the chain itself decides."""
+def anchors_of(published: Sequence[Published], store: str) -> tuple[Published, ...]:
+    """The store's own; else those of the newest of its kind; else of the newest: then it is said, and the chain itself decides. By rows."""
     kind = Published(store, 0, "").kind
-    own = [one for one in published if one.store == store] or [one for one in published if one.kind == kind] or published
-    return own[-1] if own else None
+    newest = next((one for one in reversed(published) if one.kind == kind), published[-1] if published else None)
+    own = [one for one in published if one.store == store] or [one for one in published if newest and one.store == newest.store]
+    return tuple(sorted(own, key=lambda one: one.sequence))
 
 
-def check(ledger: "Ledger", published: Published) -> Exit:
-    """Says on stderr what is wrong."""
+def check(ledger: "Ledger", published: Sequence[Published]) -> Exit:
+    """Every one of them: the newest alone may have been printed after the rows were lost. Says on stderr what is wrong."""
     from guards.delivery.row import Head
 
     store = ledger.health().store
-    if published.store != store:
-        say(f"the anchor is of {published.store}, this is {store}: the chain itself decides")
-    if ledger.extends(Head(published.sequence, published.digest)):
+    if published[-1].store != store:
+        say(f"the anchor is of {published[-1].store}, this is {store}: the chain itself decides")
+    missing = [one for one in published if not ledger.extends(Head(one.sequence, one.digest))]
+    if not missing:
         return Exit.DONE
-    head = ledger.head()
-    cut = f", and it ends with row {head.sequence}" if head.sequence < published.sequence else ""
+    head, last = ledger.head(), missing[-1]
+    cut = f", and it ends with row {head.sequence}" if head.sequence < last.sequence else ""
+    others = f" (nor {len(missing) - 1} others that were)" if len(missing) > 1 else ""
     say(
-        f"{store} does not hold row {published.sequence} ({published.digest[:12]}) as it was published{cut}: rows were lost or "
-        "replaced, for example by an older copy. Send nothing from it; find the newest copy"
+        f"{store} does not hold row {last.sequence} ({last.digest[:12]}) as it was published{others}{cut}: rows were lost or "
+        "replaced, for example by an older copy. Send nothing from it; find the newest copy. Where a person has accepted the loss: begin a "
+        "new file of anchors"
     )
     return Exit.UNPROVEN

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opsguard_defs.cli.exits import Exit, worst
-from opsguard_defs.cli.ledger_anchor import AnchorText, anchor_of, check, kind_of, read_anchors
+from opsguard_defs.cli.ledger_anchor import AnchorText, anchors_of, check, kind_of, read_anchors
 from opsguard_defs.cli.ledger_replace import ledger
 from opsguard_defs.cli.ledger_store import StoreOption, health_of, is_absent, looking, only_place, opened, places
 from opsguard_defs.cli.ledger_words import fault_json, head_json, say_fault
@@ -27,7 +27,8 @@ def anchor(
     store: StoreOption = "",
     as_json: AsJson = False,
 ) -> int:
-    """Print the head of the chain, to be kept on another machine. Exit code 4: the chain does not extend the one given by --check."""
+    """Print the head of the chain, to be kept on another machine. Exit code 4: the chain does not extend the one given by --check.
+    5: there is no ledger yet, or its directory is not there now."""
     from opsguard_defs.settings import load_settings
 
     settings = load_settings()
@@ -36,14 +37,19 @@ def anchor(
     for place in places(settings, store or kind_of(published)):
         with looking(settings, place) as held:
             name, head, at = health_of(held, place).store, held.head(), held.now()
-            wanted = anchor_of(published, name)
+            wanted = anchors_of(published, name)
             codes.append(check(held, wanted) if wanted else Exit.DONE)
-        if wanted is None:
+        if not wanted and is_absent(place):
+            say(f"{name}: no anchor is printed: nothing was sent yet, or the directory is not mounted")
+            codes.append(Exit.NOT_OBSERVED)
+        elif not wanted:
             emit({"store": name, **head_json(head), "at": at})
         elif as_json:
             emit({"store": name, "extends_anchor": codes[-1] is Exit.DONE, "head": head_json(head)})
         elif codes[-1] is Exit.DONE:
-            line(f"{name} holds row {wanted.sequence} as it was published, and {head.sequence - wanted.sequence} rows since")
+            line(
+                f"{name} holds row {wanted[-1].sequence} as it was published, and {head.sequence - wanted[-1].sequence} rows since"
+            )
     return worst(codes)
 
 

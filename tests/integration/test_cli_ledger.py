@@ -239,19 +239,33 @@ def test_an_older_copy_verifies_by_itself_and_is_found_out_by_an_anchor_kept_els
     assert opsguard("ledger", "anchor", "--check", "anchor.json").code == 4
 
 
-def test_of_many_anchors_in_a_file_the_last_of_each_ledger_counts(opsguard: Command, ledger_dir: Path, tmp_path: Path) -> None:
+def test_of_many_anchors_in_a_file_all_of_each_ledger_count(opsguard: Command, ledger_dir: Path, tmp_path: Path) -> None:
     """By cron it grows for years; and where several ledgers are in use each look adds a line of each."""
     keep(ledger_dir, DAILY, delivered({"id": "1"}))
     ours = opsguard("ledger", "anchor").objects[0]
     other = json.dumps({"store": "postgres 6f68bb56", "sequence": 0, "digest": 64 * "0"})
     forged = json.dumps({**ours, "digest": 64 * "a"})
     kept = tmp_path / "anchors.jsonl"
-    kept.write_text("".join(f"{line}\n" for line in [*[forged] * 1000, json.dumps(ours), other]))
+    kept.write_text("".join(f"{line}\n" for line in [*[json.dumps(ours)] * 10_000, other]))
     whole = opsguard("ledger", "anchor", "--check", "anchors.jsonl", "--store", "file", "--json")
     assert (whole.code, whole.objects[0]["extends_anchor"]) == (0, True), whole.err
-    kept.write_text(f"{json.dumps(ours)}\n{forged}\n{other}\n")
-    for command in (("anchor", "--check"), ("verify", "--against")):
-        assert opsguard("ledger", *command, "anchors.jsonl", "--store", "file").code == 4, command
+    for lines in ([json.dumps(ours), forged, other], [forged, *[json.dumps(ours)] * 10_000, other]):
+        kept.write_text("".join(f"{line}\n" for line in lines))
+        for command in (("anchor", "--check"), ("verify", "--against")):
+            assert opsguard("ledger", *command, "anchors.jsonl", "--store", "file").code == 4, command
+
+
+def test_an_anchor_printed_after_rows_were_lost_does_not_hide_it(opsguard: Command, ledger_dir: Path, tmp_path: Path) -> None:
+    """Disk and database went back together by a snapshot, and cron appended the next head before anybody looked."""
+    keep(ledger_dir, DAILY, delivered({"id": "1"}))
+    lost = {**opsguard("ledger", "anchor").objects[0], "sequence": 9, "digest": 64 * "b"}
+    kept = tmp_path / "anchors.jsonl"
+    kept.write_text(json.dumps(lost) + "\n" + opsguard("ledger", "anchor").out)
+    said = opsguard("ledger", "anchor", "--check", "anchors.jsonl")
+    assert said.code == 4
+    assert "does not hold row 9" in said.err
+    assert "ends with row 3" in said.err
+    assert "begin a new file of anchors" in said.err
 
 
 @pytest.mark.parametrize("text", ["nothing.json", "{}", '{"store":"file","sequence":1,"digest":"x"}', "[" * 5000])
@@ -347,6 +361,18 @@ def test_commands_that_look_make_no_store(opsguard: Command, ledger_dir: Path, t
     assert opsguard("ledger", "export", "out.jsonl", "--retire").code == 0
     assert opsguard("ledger", "import", "out.jsonl", "--store", str(ledger_dir / "segments")).code == 2
     assert sorted((ledger_dir / "segments").iterdir()) == segments
+
+
+def test_a_ledger_that_is_not_there_has_no_anchor(opsguard: Command, ledger_dir: Path) -> None:
+    """Row 0, appended by cron behind row 500 while a disk was not mounted, would have been what every later chain extends."""
+    keep(ledger_dir, DAILY, delivered({"id": "1"}))
+    published = opsguard("ledger", "anchor")
+    assert (published.code, len(published.objects)) == (0, 1)
+    ledger_dir.rename(ledger_dir.with_name("away"))
+    said = opsguard("ledger", "anchor", "--store", "file")
+    assert (said.code, said.out) == (5, "")
+    assert "not mounted" in said.err
+    assert opsguard("ledger", "anchor", "--check", published.out, "--store", "file").code == 4
 
 
 def test_a_fifo_is_no_export(opsguard: Command, tmp_path: Path) -> None:
