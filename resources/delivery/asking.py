@@ -1,8 +1,10 @@
 """Asking providers about messages in doubt. Looking changes nothing anywhere; what they answer is evidence, or a note for a person."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from time import monotonic
 from typing import Final, assert_never
 
 from guards.canonical import Json
@@ -17,7 +19,11 @@ from resources.pulse import nothing_moves
 logger = logging.getLogger(__name__)
 
 MOST_ASKED: Final = 50
-"""Per look. Each may take 20 s at a provider that hangs."""
+"""Of each provider (of each webhook) per look."""
+ROUND: Final = timedelta(hours=1)
+"""How often recovery looks."""
+SLOW_SECONDS: Final = 2.0
+"""Who could not tell after so long is not asked again in the same look: one that hangs takes 20 s every time."""
 CLOCK_SLACK: Final = timedelta(minutes=10)
 """Between the ledger's clock and a provider's."""
 
@@ -43,29 +49,45 @@ def sighting_of(held: Reservation, providers: Mapping[Provider, Opened], *, now:
         return CannotTell(f"looking failed with {type(error).__name__}")
 
 
+def who_is_asked(pinned: PinnedMessage, providers: Mapping[Provider, Opened]) -> str:
+    """ "" when nobody can be asked about it."""
+    provider = providers.get(pinned.route.provider)
+    name = provider.asks(message_for(pinned)) if provider is not None else ""
+    return f"{pinned.route.provider}:{name}" if name else ""
+
+
 def sightings(
-    doubtful: Iterable[Reservation],
+    messages: Iterable[Reservation],
     providers: Mapping[Provider, Opened],
     *,
     now: Callable[[], datetime],
+    most: int = MOST_ASKED,
     moved: Callable[[], None] = nothing_moves,
 ) -> Iterator[tuple[Reservation, Provider, Sighting]]:
-    """Of those that could be asked about, in their order. Whoever could not tell is not asked again in the same look, and what is left out
-    for that does not count. `moved` is called before every look-up."""
-    asked = 0
-    silent: set[Provider] = set()
-    for held in doubtful:
+    """Of those given, in their order, `most` at most of each who is asked. Whoever kept this waiting without a word is not asked again in the same look; neither what is left
+    out for that counts, nor what nobody can be asked about. `moved` is called before every look-up."""
+    asked: Counter[str] = Counter()
+    silent: set[str] = set()
+    for held in messages:
         pinned = message_of(held.pins)
-        if pinned is None or pinned.route.provider in silent:
+        if pinned is None or (who := who_is_asked(pinned, providers)) in silent:
             continue
-        if asked == MOST_ASKED:
-            return
+        if who and asked[who] == most:
+            continue
         moved()
-        asked += 1
+        asked[who] += 1
+        began = monotonic()
         sighting = sighting_of(held, providers, now=now())
-        if isinstance(sighting, CannotTell):
-            silent.add(pinned.route.provider)
+        if who and isinstance(sighting, CannotTell) and monotonic() - began > SLOW_SECONDS:
+            silent.add(who)
         yield held, pinned.route.provider, sighting
+
+
+def in_turn(doubtful: Sequence[Reservation], *, now: datetime) -> deque[Reservation]:
+    """Those that begin change with every round: else the ones behind the first that nothing is found of would never be asked about."""
+    turned = deque(doubtful)
+    turned.rotate(-(now - datetime.min.replace(tzinfo=UTC)) // ROUND * MOST_ASKED)
+    return turned
 
 
 def ask_about(doubtful: Iterable[Reservation], providers: Mapping[Provider, Opened], *, now: datetime) -> dict[Slot, str]:

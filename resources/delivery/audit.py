@@ -12,14 +12,14 @@ from guards.delivery.refusal import LedgerRefused
 from guards.delivery.registry import Provider
 from guards.delivery.reservation import ReservationState
 from guards.delivery.schedule import owed
-from resources.delivery.asking import is_about, sighting_of
+from resources.delivery.asking import is_about, sightings, who_is_asked
 from resources.delivery.ledger import holdings_of
 from resources.delivery.recover import Recovered, Recovery
 from resources.delivery.registry import RegistryFile
 from resources.delivery.route import DeliveryRoute
 from resources.errors import ConfigurationError
 from resources.ledger.interface import Ledger
-from resources.providers.interface import CannotTell, Found
+from resources.providers.interface import Found
 from resources.providers.interface import Provider as Opened
 from resources.pulse import nothing_moves
 
@@ -40,19 +40,9 @@ def look_once_more(
     as it is. Never sends. `moved` is called before every look-up."""
     done: list[Recovered] = []
     asked = 0
-    silent: set[Provider] = set()
-    for held in _delivered_lately(route, ledger):
-        pinned = message_of(held.pins)
-        provider = providers.get(pinned.route.provider) if pinned is not None else None
-        if pinned is None or provider is None or not provider.capabilities.looks_up or pinned.route.provider in silent:
-            continue
-        if asked == MOST_AUDITED:
-            break
-        moved()
+    lately = (held for held in _delivered_lately(route, ledger) if _can_be_asked_about(held, providers))
+    for held, provider, sighting in sightings(lately, providers, now=ledger.now, most=MOST_AUDITED, moved=moved):
         asked += 1
-        sighting = sighting_of(held, providers, now=ledger.now())
-        if isinstance(sighting, CannotTell):
-            silent.add(pinned.route.provider)
         if not isinstance(sighting, Found) or not is_about(held, sighting.receipt):
             continue
         audited = ledger.audit(held.reservation_id)
@@ -60,12 +50,17 @@ def look_once_more(
             refused = f"seen once more, and not recorded ({audited.code}): {audited.message}"
             done.append(Recovered(held.slot, Recovery.REFUSED, refused))
         else:
-            done.append(Recovered(held.slot, Recovery.AUDITED, f"{pinned.route.provider} still shows it"))
+            done.append(Recovered(held.slot, Recovery.AUDITED, f"{provider} still shows it"))
     if asked:
         logger.info(
             "%s: asked once more about %d sent messages, %d confirmed", route.name, asked, sum(one.changed for one in done)
         )
     return tuple(done)
+
+
+def _can_be_asked_about(held: Reservation, providers: Mapping[Provider, Opened]) -> bool:
+    pinned = message_of(held.pins)
+    return pinned is not None and bool(who_is_asked(pinned, providers))
 
 
 def _delivered_lately(route: DeliveryRoute, ledger: Ledger) -> list[Reservation]:

@@ -14,7 +14,7 @@ from guards.delivery.refusal import LedgerRefused
 from guards.delivery.registry import Provider
 from guards.delivery.reservation import ReservationState
 from guards.delivery.slot import Slot
-from resources.delivery.asking import is_about, receipt_for, sightings, words
+from resources.delivery.asking import in_turn, is_about, receipt_for, sightings, words
 from resources.delivery.ledger import holdings_of
 from resources.delivery.receipts import write_missing
 from resources.delivery.route import DeliveryRoute
@@ -67,7 +67,7 @@ def recover(
     *,
     moved: Callable[[], None] = nothing_moves,
 ) -> tuple[Recovered, ...]:
-    """Of every open message in the ledger, in slot order. Live calls are left alone. Harmless to repeat, and for two at once.
+    """Of every open message in the ledger. Live calls are left alone. Harmless to repeat, and for two at once.
     `moved` is called with every message."""
     done: list[Recovered] = []
     doubtful: list[Reservation] = []
@@ -143,7 +143,7 @@ def _ask(
     ledger: Ledger, doubtful: list[Reservation], providers: Mapping[Provider, Opened], moved: Callable[[], None]
 ) -> list[Recovered]:
     done: list[Recovered] = []
-    for held, provider, sighting in sightings(doubtful, providers, now=ledger.now, moved=moved):
+    for held, provider, sighting in sightings(in_turn(doubtful, now=ledger.now()), providers, now=ledger.now, moved=moved):
         if not isinstance(sighting, Found):
             done.append(Recovered(held.slot, Recovery.IN_DOUBT, words(sighting, provider)))
             continue

@@ -61,7 +61,6 @@ class FileProvider:
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(
-            looks_up=True,
             refuses_duplicates=True,
             says="the file provider finds a message as long as its file is there: a program that took the file away took the proof too",
         )
@@ -89,6 +88,9 @@ class FileProvider:
             finally:
                 with suppress(OSError):
                     disk.unlink(temporary)
+
+    def asks(self, message: Message) -> str:
+        return self.name
 
     def lookup(self, key: str, *, message: Message, since: datetime, until: datetime) -> Sighting:
         """The times are not needed: a name is a message, whenever it was written."""

@@ -97,7 +97,6 @@ Sighting: TypeAlias = Found | NotFound | CannotTell
 class Capabilities:
     """What the other side can do. `says` is one sentence for the person who has to decide a doubt."""
 
-    looks_up: bool
     refuses_duplicates: bool
     """The same key a second time provably changes nothing."""
     says: str
@@ -126,6 +125,10 @@ class Provider(Protocol):
     def capabilities(self) -> Capabilities: ...
 
     def writer(self, authorization: Authorization, *, scope: str) -> Sender: ...
+
+    def asks(self, message: Message) -> str:
+        """Who is asked by a `lookup` of this message: one name for all that is waited for together. "" when nobody can be."""
+        ...
 
     def lookup(self, key: str, *, message: Message, since: datetime, until: datetime) -> Sighting:
         """Is the message of this key there? It can have been taken between `since` and `until` only. Changes nothing."""

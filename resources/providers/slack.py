@@ -55,7 +55,6 @@ class SlackProvider:
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(
-            looks_up=True,
             refuses_duplicates=False,
             says="Slack finds a message by its metadata as long as it stands in the channel: one that was deleted, or is older than the "
             "workspace keeps, is not found",
@@ -76,6 +75,9 @@ class SlackProvider:
         client, seconds = self._client(message), self.endpoint.timeout_seconds + CONNECT_SECONDS
         answer = within(seconds, lambda: client.post(post), otherwise=Doubted(f"no whole answer came in {seconds:g} s"))
         return judged(answer, message, key)
+
+    def asks(self, message: Message) -> str:
+        return self.name
 
     def lookup(self, key: str, *, message: Message, since: datetime, until: datetime) -> Sighting:
         if refused := unfit(message, key) or _bad_channel(message):

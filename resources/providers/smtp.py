@@ -58,7 +58,6 @@ class SmtpProvider:
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(
-            looks_up=False,
             refuses_duplicates=False,
             says="SMTP cannot be asked what became of a mail: search the mail server's log, or the recipient's mailbox, for its Message-ID",
         )
@@ -77,6 +76,9 @@ class SmtpProvider:
                 return call.deliver(message, key)
             finally:
                 call.hang_up()
+
+    def asks(self, message: Message) -> str:
+        return ""
 
     def lookup(self, key: str, *, message: Message, since: datetime, until: datetime) -> Sighting:
         if refused := unfit(message, key):

@@ -51,9 +51,7 @@ class WebhookProvider:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Of all endpoints together: what one of them cannot do, none is counted on to do."""
         return Capabilities(
-            looks_up=all(endpoint.lookup_url for endpoint in self.endpoints.values()),
             refuses_duplicates=False,
             says="a webhook finds a message only where lookup_url is set; else look in the receiving system for the idempotency key",
         )
@@ -71,6 +69,10 @@ class WebhookProvider:
         exchanged = exchange(request, seconds=endpoint.timeout_seconds, ca_file=endpoint.ca_file)
         answer = judged(exchanged, endpoint, message, key)
         return _unless_found(answer, endpoint, message, key) if isinstance(exchanged, HttpAnswer) else answer
+
+    def asks(self, message: Message) -> str:
+        endpoint = self.endpoints.get(message.destination)
+        return message.destination if endpoint is not None and endpoint.lookup_url else ""
 
     def lookup(self, key: str, *, message: Message, since: datetime, until: datetime) -> Sighting:
         """The times are not needed: endpoints are asked by key."""

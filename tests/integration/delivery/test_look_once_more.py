@@ -71,14 +71,18 @@ class Watched:
 
     name = "file"
 
-    def __init__(self, watch: Watch, *, looks_up: bool = True, says: Sighting | None = None) -> None:
+    def __init__(self, watch: Watch, *, asks: str = "file", says: Sighting | None = None) -> None:
         self._real = open_providers(watch.route.providers)[Provider.FILE]
         self._says = says
-        self.capabilities = Capabilities(looks_up=looks_up, refuses_duplicates=True, says="")
+        self._asks = asks
+        self.capabilities = Capabilities(refuses_duplicates=True, says="")
         self.asked: list[str] = []
 
     def writer(self, authorization: object, *, scope: str) -> object:
         raise AssertionError("looking sends nothing")
+
+    def asks(self, message: Message) -> str:
+        return self._asks
 
     def lookup(self, key: str, *, message: Message, **between: object) -> Sighting:
         self.asked.append(key)
@@ -99,18 +103,27 @@ def test_what_is_shown_under_another_key_or_with_another_body_confirms_nothing(m
     assert watch.state_of(key) == "delivered"
 
 
-def test_a_provider_that_cannot_look_is_not_asked_and_one_that_cannot_tell_only_once(made: Made) -> None:
+def test_where_nobody_can_be_asked_nobody_is_and_who_keeps_a_look_waiting_only_once(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
     watch = made()
     watch.customer("acme-1", DAILY)
     watch.customer("beta-2", DAILY)
     with_bodies(watch)
     watch.send()
-    blind, silent = Watched(watch, looks_up=False), Watched(watch, says=CannotTell("it hangs for 20 s"))
+    blind, unsure, silent = (
+        Watched(watch, asks="", says=CannotTell("there is no way")),
+        Watched(watch, says=CannotTell("it has another body")),
+        Watched(watch, says=CannotTell("it hangs for 20 s")),
+    )
 
     watch.look_once_more({Provider.FILE: blind})  # type: ignore[dict-item]
+    watch.look_once_more({Provider.FILE: unsure})  # type: ignore[dict-item]
+    monkeypatch.setattr("resources.delivery.asking.SLOW_SECONDS", -1)
     watch.look_once_more({Provider.FILE: silent})  # type: ignore[dict-item]
 
     assert blind.asked == []
+    assert len(unsure.asked) == 2
     assert len(silent.asked) == 1
 
 

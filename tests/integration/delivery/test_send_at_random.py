@@ -50,7 +50,7 @@ class AnyAnswer:
     """A provider that takes or does not take, and says something about it. Its own record is the oracle."""
 
     name = "file"
-    capabilities = Capabilities(looks_up=True, refuses_duplicates=False, says="")
+    capabilities = Capabilities(refuses_duplicates=False, says="")
 
     def __init__(self, dice: random.Random) -> None:
         self._dice = dice
@@ -78,6 +78,9 @@ class AnyAnswer:
                 raise Died
             case _:
                 raise Died
+
+    def asks(self, message: Message) -> str:
+        return self.name
 
     def lookup(self, key: str, *, message: Message, since: datetime, until: datetime) -> Sighting:
         if self._dice.random() < 0.5:

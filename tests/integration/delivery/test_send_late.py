@@ -44,7 +44,7 @@ class Taking:
     calls: list[str] = field(default_factory=list)
     held: dict[str, str] = field(default_factory=dict)
     name: ClassVar[str] = "file"
-    capabilities: ClassVar[Capabilities] = Capabilities(looks_up=True, refuses_duplicates=True, says="")
+    capabilities: ClassVar[Capabilities] = Capabilities(refuses_duplicates=True, says="")
 
     def writer(self, authorization: Authorization, *, scope: str) -> Sender:
         return Sender(self._send, authorization, scope=scope)
@@ -54,6 +54,9 @@ class Taking:
         self.held.setdefault(key, message.body)
         self.meanwhile()
         return Accepted({"provider": "file", "id": "proof-17"})
+
+    def asks(self, message: Message) -> str:
+        return self.name
 
     def lookup(self, key: str, *, message: Message, since: datetime, until: datetime) -> Sighting:
         return NotFound("nothing")
