@@ -112,6 +112,11 @@ def _closed(world: DeliveryWorld, owed: Owed, held: Reservation | None) -> Rulin
             f"{closed} with nothing reserved in the ledger as it is now, which proves nothing before that is mended or accepted. "
             "It is not sent late.",
         )
+    if accepted := world.accepted_since(owed):
+        return Ruling(
+            DeliveryVerdict.IN_DOUBT,
+            f"{closed} with nothing reserved. {accepted}. It is not sent late: look into the provider's records before you tell the customer.",
+        )
     return Ruling(DeliveryVerdict.MISSED, f"{closed} with nothing reserved. It is not sent late: tell the customer by hand.")
 
 
@@ -143,9 +148,15 @@ def _open(world: DeliveryWorld, policy: DeliveryPolicy, owed: Owed, held: Reserv
     return Ruling(
         DeliveryVerdict.DUE,
         f"{again}Due since {_local(owed, owed.due_at)}, until {_until(owed)}; by {route.provider} to {one_line(route.address)}."
-        f"{_strangers(world, owed)}",
+        f"{_opens_in_doubt(world, owed, held)}{_strangers(world, owed)}",
         wanted,
     )
+
+
+def _opens_in_doubt(world: DeliveryWorld, owed: Owed, held: Reservation | None) -> str:
+    """ "" or what applying the plan does instead of sending: the ledger does so by itself, and a person should know before."""
+    accepted = world.accepted_since(owed) if held is None else ""
+    return f" {accepted}: applying this opens it in doubt, for you to resolve, and sends nothing." if accepted else ""
 
 
 def _strangers(world: DeliveryWorld, owed: Owed) -> str:

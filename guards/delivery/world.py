@@ -53,8 +53,19 @@ class DeliveryWorld:
     """Slots of plans that people declined, while that stands, and who: no standing approval sends them."""
     incomplete: str = ""
     """ "" or one sentence: while it stands, nothing may become a target."""
+    doubt_before: datetime | None = None
+    """When a person last accepted an older ledger, or a loss: what was due before then may have been sent by what is gone."""
     is_hypothetical: bool = False
     """Asked about another moment than now: shows what would be due, and is never a plan."""
+
+    def accepted_since(self, owed: Owed) -> str:
+        """ "" or, of what the ledger opens in doubt if nothing is reserved for it, the beginning of a sentence."""
+        if self.doubt_before is None or owed.due_at >= self.doubt_before:
+            return ""
+        return (
+            f"It was due before a copy of the ledger, or a loss, was accepted ({self.doubt_before:%Y-%m-%d %H:%M} UTC), and what is gone "
+            "may have sent it"
+        )
 
     @cached_property
     def owed_by_slot(self) -> Mapping[Slot, Owed]:

@@ -81,10 +81,12 @@ class Observer:
             one for one in slots if not _is_between(one, real, now) or one.slot in held.latest or one.slot in held.altered
         )
         self._progress("reading bodies and check-ins", 2, 4)
+        health = self._ledger.health()
         world = replace(
             self._seen(registry, now, slots, held, since),
             known_since=self._state.first_seen("delivery", self.route.name, {rule_name(one) for one in slots}),
-            incomplete=self._ledger.health().recovery or unlike_known(self.route, self._state, self._ledger, registry),
+            incomplete=health.recovery or unlike_known(self.route, self._state, self._ledger, registry),
+            doubt_before=health.doubt_before,
             is_hypothetical=at is not None and at != real,
         )
         self._progress("asking about what is in doubt", 3, 4)

@@ -128,3 +128,28 @@ def test_what_has_a_receipt_is_sent_even_when_its_ledger_was_lost_and_that_was_a
     assert "a receipt proves that it was sent" in found.note
     assert refused(filed.apply(stored))
     assert len(filed.sent_files()) == 1
+
+
+def test_what_was_due_before_a_copy_was_accepted_is_said_to_open_in_doubt_and_does(filed: Watch) -> None:
+    """The report listed it as to be sent, and a person learnt only from the run that nothing was."""
+    filed.customer("acme-1", DAILY)
+    with_bodies(filed)
+    filed.send()
+    kept = filed.route.ledger_dir
+    shutil.copytree(kept, kept.with_name("copy"))
+    shutil.rmtree(kept)
+    kept.with_name("copy").rename(kept)
+    with FileLedger.open(kept) as ledger:
+        assert ledger.repair(accept_copy=True).left == ()
+        store = ledger.health().store
+    filed.state.published.accept("customers", store, Head(), slot_identity="period", by="Ada", comment="restored")
+    filed.customer("bolt-1", DAILY)
+    (key,) = with_bodies(filed)
+    (found,) = [one for one in filed.report().plan.findings if one.subject == key]
+    assert "opens it in doubt, for you to resolve, and sends nothing" in found.note
+
+    filed.send()
+
+    assert filed.state_of(key) == "unknown"
+    assert filed.verdicts()[key] == "in_doubt"
+    assert len(filed.sent_files()) == 1

@@ -79,6 +79,33 @@ def test_a_ledger_that_may_have_lost_rows_calls_nothing_missed() -> None:
     assert "not sent late" in found.note
 
 
+ACCEPTED = DUE + timedelta(minutes=20)
+
+
+@pytest.mark.parametrize(
+    ("now", "verdict", "says"),
+    [
+        (DUE + timedelta(minutes=30), V.DUE, "opens it in doubt, for you to resolve, and sends nothing"),
+        (CLOSES, V.IN_DOUBT, "look into the provider's records before you tell the customer"),
+    ],
+)
+def test_what_was_due_before_an_older_ledger_was_accepted_is_said_to_be_doubt(now: datetime, verdict: V, says: str) -> None:
+    """The plan said that it would be sent, and what had been sent by the rows that are gone was missed: tell the customer by hand."""
+    found = only(world(owed(), now=now, doubt_before=ACCEPTED))
+
+    assert found.verdict is verdict
+    assert says in found.note
+    assert f"{ACCEPTED:%Y-%m-%d %H:%M} UTC" in found.note
+    assert says not in only(world(owed(), now=now, doubt_before=DUE)).note
+    assert says not in only(world(owed(), now=now)).note
+
+
+def test_what_is_reserved_already_does_not_open_in_doubt() -> None:
+    one = owed()
+    found = only(world(one, holds=[held(one, S.PREPARED)], doubt_before=ACCEPTED))
+    assert "sends nothing" not in found.note
+
+
 @pytest.mark.parametrize("now", [DUE, CLOSES])
 @pytest.mark.parametrize("is_owed", [True, False])
 def test_what_a_ledger_that_may_have_lost_rows_holds_as_reserved_is_in_doubt(now: datetime, is_owed: bool) -> None:
