@@ -219,11 +219,13 @@ class Ledger(Protocol):
         """Every row in order, as of one moment, even while others write."""
         ...
 
-    def adopt(self, rows: Iterable[StoredRow], *, doubt_before: datetime | None = None) -> Verification | LedgerRefused:
+    def adopt(
+        self, rows: Iterable[StoredRow], *, doubt_before: datetime | None = None, accept_copy: bool = False
+    ) -> Verification | LedgerRefused:
         """The rows of another store into this empty one: verified whole, then durable whole or not at all; claims follow from them.
 
         The same rows again, into a store that holds exactly them, are fine. Any fault, or a store that holds anything else: refused.
-        `doubt_before`: the other store's, which is in no row.
+        `doubt_before`: the other store's, which is in no row. `accept_copy` as in `repair`, before anybody can be granted what is in them.
         """
         ...
 

@@ -244,22 +244,26 @@ class MemoryLedger:
 
     def repair(self, *, accept_copy: bool = False) -> Repairs:
         """`accept_copy`: it is a copy whenever somebody says so. Beside that there is nothing that this store would repair."""
-        made: list[Repair] = []
         with self._kept.lock:
-            if accept_copy and not self.verify().faults:
-                for slot in sorted(self.unfinished()):
-                    current = self._latest(slot)
-                    if current is not None and (ruling := transition.doubt(current)).entries:
-                        self._carry_out(current, ruling)
-                        made.append(Repair(f"{slot.key} was {current.state} and is unknown", slot=slot))
-                self._kept.accepted_at = max(self.now(), self._kept.accepted_at or self.now())
-            return Repairs(tuple(made), left=self.verify().faults)
+            is_accepted = accept_copy and not self.verify().faults
+            made = tuple(self._accepted_as_copy()) if is_accepted else ()
+            return Repairs(made, left=self.verify().faults)
+
+    def _accepted_as_copy(self) -> Iterator[Repair]:
+        for slot in sorted(self.unfinished()):
+            current = self._latest(slot)
+            if current is not None and (ruling := transition.doubt(current)).entries:
+                self._carry_out(current, ruling)
+                yield Repair(f"{slot.key} was {current.state} and is unknown", slot=slot)
+        self._kept.accepted_at = max(self.now(), self._kept.accepted_at or self.now())
 
     def rows(self) -> Iterator[StoredRow]:
         with self._kept.lock:
             return iter(tuple(self._kept.rows))
 
-    def adopt(self, rows: Iterable[StoredRow], *, doubt_before: datetime | None = None) -> Verification | LedgerRefused:
+    def adopt(
+        self, rows: Iterable[StoredRow], *, doubt_before: datetime | None = None, accept_copy: bool = False
+    ) -> Verification | LedgerRefused:
         taken = [StoredRow(*row) for row in rows]
         replay = Replay()
         slots: dict[str, Slot] = {}
@@ -278,6 +282,9 @@ class MemoryLedger:
                 self._kept.slots.update(slots)
             if doubt_before is not None:
                 self._kept.accepted_at = max(doubt_before, self._kept.accepted_at or doubt_before)
+            if accept_copy:
+                tuple(self._accepted_as_copy())
+                return self.verify()
         return _verified(replay)
 
     def close(self) -> None:

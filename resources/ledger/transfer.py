@@ -239,14 +239,9 @@ def import_from(path: Path, ledger: Ledger, *, accept_copy: bool = False) -> Ver
     refused = require_retired(export)
     if refused is not None and not accept_copy:
         return refused
-    found = ledger.adopt(export.rows(), doubt_before=export.said.doubt_before)
-    if isinstance(found, LedgerRefused):
+    found = ledger.adopt(export.rows(), doubt_before=export.said.doubt_before, accept_copy=refused is not None)
+    if isinstance(found, LedgerRefused) or ledger.extends(export.said.head):
         return found
-    if found.head == export.said.head:
-        if refused is None:
-            return found
-        ledger.repair(accept_copy=True)
-        return ledger.verify()
     why = f"the ledger ends with {found.head.digest[:12]}, {path} with {export.said.head.digest[:12]}: `opsguard ledger verify`"
     return LedgerRefused(LedgerCode.RECOVERY_REQUIRED, why)
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Self
 
 import psycopg
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from guards.canonical import Json
 from guards.delivery import transition
@@ -209,10 +209,16 @@ class PostgresLedger:
     def rows(self) -> Iterator[StoredRow]:
         return ledger_keep.rows(self._engine)
 
-    def adopt(self, rows: Iterable[StoredRow], *, doubt_before: datetime | None = None) -> Verification | LedgerRefused:
+    def adopt(
+        self, rows: Iterable[StoredRow], *, doubt_before: datetime | None = None, accept_copy: bool = False
+    ) -> Verification | LedgerRefused:
         """Attempts that were `sending` arrive without a lease: whoever held it is not here."""
+
+        def take_over(connection: Connection) -> Verification:
+            return ledger_keep.adopt(connection, rows, doubt_before=doubt_before, accept_copy=accept_copy)
+
         try:
-            return writing(self._engine, "the take-over", lambda c: ledger_keep.adopt(c, rows, doubt_before=doubt_before))
+            return writing(self._engine, "the take-over", take_over)
         except ledger_keep.NotTaken as refused:
             return LedgerRefused(*refused.args)
 

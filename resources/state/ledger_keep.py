@@ -40,9 +40,20 @@ def rows(engine: Engine) -> Iterator[StoredRow]:
         raise unreachable(getattr(error, "orig", None) or error) from None
 
 
-def adopt(connection: Connection, taken: Iterable[StoredRow], *, doubt_before: datetime | None = None) -> Verification:
+def adopt(
+    connection: Connection, taken: Iterable[StoredRow], *, doubt_before: datetime | None = None, accept_copy: bool = False
+) -> Verification:
     """`NotTaken` for rows with a fault, and for a store that holds anything but exactly these rows."""
     connection.execute(text(sql.LOCK_HEAD))
+    found = _take_over(connection, taken, doubt_before=doubt_before)
+    if not accept_copy:
+        return found
+    if repair(connection, accept_copy=True).left:
+        raise NotTaken(LedgerCode.RECOVERY_REQUIRED, "this ledger is not whole, so no copy is accepted: `opsguard ledger verify`")
+    return verification(replayed(connection))
+
+
+def _take_over(connection: Connection, taken: Iterable[StoredRow], *, doubt_before: datetime | None) -> Verification:
     if doubt_before is not None:
         connection.execute(update(ledger_head).values(accepted_at=func.greatest(ledger_head.c.accepted_at, doubt_before)))
     if _is_empty(connection):

@@ -15,7 +15,7 @@ from guards.delivery.row import Row, parse_row
 from resources.ledger.file.claims import claim_before
 from resources.ledger.file.core import Core
 from resources.ledger.file.disk import File
-from resources.ledger.file.fence import FenceReason, FenceState
+from resources.ledger.file.fence import Fence, FenceReason, FenceState
 from resources.ledger.file.line import line_of, split_line
 from resources.ledger.file.opening import make_parts
 from resources.ledger.file.segments import NAME, path_of
@@ -39,6 +39,10 @@ def _from_outside(rows: Iterable[StoredRow]) -> Iterator[StoredRow]:
         raise NotGiven(error) from error
 
 
+def _of_a_copy(fence: Fence) -> Fence:
+    return replace(fence, state=FenceState.RECOVERY_REQUIRED, reason=FenceReason.COPIED)
+
+
 class Adopter:
     """Used under the store's lock, on an empty store."""
 
@@ -47,8 +51,8 @@ class Adopter:
         self._seal = (seal_rows, seal_bytes)
         self._staged: list[str] = []
 
-    def adopt(self, rows: Iterable[StoredRow], *, doubt_before: datetime | None = None) -> LedgerRefused | None:
-        """None when they are there."""
+    def adopt(self, rows: Iterable[StoredRow], *, doubt_before: datetime | None, is_copy: bool) -> LedgerRefused | None:
+        """None when they are there. `is_copy`: then the store is one until a person's word is carried out, also after a crash."""
         core, fence = self._core, self._core.fence
         assert fence is not None
         fence = fence.doubting(doubt_before)
@@ -60,7 +64,7 @@ class Adopter:
                 core.write_fence(replace(fence, state=FenceState.PREPARING, reason=FenceReason.ADOPTING))
                 self._move()
                 core.settle_in(segment=len(self._staged))
-                core.write_fence(fence)
+                core.write_fence(_of_a_copy(fence) if is_copy else fence)
             except OSError:
                 if not self._is_there_after_all():
                     raise

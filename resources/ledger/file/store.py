@@ -242,13 +242,17 @@ class FileLedger:
         with self._core.locked():
             return Repairer(self._core, self._reader, self._mover).repair(accept_copy=accept_copy, accept_loss=accept_loss)
 
-    def adopt(self, rows: Iterable[StoredRow], *, doubt_before: datetime | None = None) -> Verification | LedgerRefused:
+    def adopt(
+        self, rows: Iterable[StoredRow], *, doubt_before: datetime | None = None, accept_copy: bool = False
+    ) -> Verification | LedgerRefused:
         try:
-            return self._adopt(rows, doubt_before)
+            return self._adopt(rows, doubt_before, accept_copy=accept_copy)
         except NotGiven as failed:
             raise failed.error from failed
 
-    def _adopt(self, rows: Iterable[StoredRow], doubt_before: datetime | None) -> Verification | LedgerRefused:
+    def _adopt(
+        self, rows: Iterable[StoredRow], doubt_before: datetime | None, *, accept_copy: bool
+    ) -> Verification | LedgerRefused:
         with self._core.locked():
             core = self._core
             if core.standing.trouble:
@@ -257,9 +261,11 @@ class FileLedger:
                 refused = None if self._looker.holds_exactly(rows) else HOLDS_OTHERS
             else:
                 adopter = Adopter(core, seal_rows=self._seal_rows, seal_bytes=self._seal_bytes)
-                refused = adopter.adopt(rows, doubt_before=doubt_before)
+                refused = adopter.adopt(rows, doubt_before=doubt_before, is_copy=accept_copy)
             if refused is None and core.fence is not None and core.fence.doubting(doubt_before) != core.fence:
                 core.write_fence(core.fence.doubting(doubt_before))  # there were no rows, or they were there
+            if refused is None and accept_copy:
+                self.repair(accept_copy=True)
         return refused or self.verify()
 
     def backup(self, target: Path) -> Head:

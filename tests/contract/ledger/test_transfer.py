@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+from datetime import timedelta
 
 from guards.delivery.outcome import Reason, delivered, unknown
 from guards.delivery.refusal import LedgerCode as C
@@ -94,6 +95,27 @@ def test_what_was_due_before_a_copy_was_accepted_stays_in_doubt_where_its_ledger
     assert [(each.state, each.reason) for each in (held, again)] == [(S.UNKNOWN, Reason.MIGRATED)] * 2
     assert told(moved.reserve(weekly("new"), PINS, key="run-2", not_before=moved.now())).state is S.PREPARED
     assert moved.verify().faults == ()
+
+
+def test_of_a_copy_that_is_taken_over_nobody_is_granted_anything_before_it_is_accepted(world, other_world, tmp_path, monkeypatch):
+    """It was taken over first and accepted then: who was killed in between, or another process there, sent what its store had sent."""
+    with world.open() as source:
+        held = reserved(source)
+        export_to(source, tmp_path / "ledger.jsonl")
+    target, other = other_world.open(), other_world.open()
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
+        patched.setattr(type(target), "repair", killed)
+        import_from(tmp_path / "ledger.jsonl", target, accept_copy=True)
+    assert code(other.grant(held.reservation_id, holder="run-2")) in (C.ILLEGAL_EDGE, C.RECOVERY_REQUIRED)
+    other.repair(accept_copy=True)
+    assert [each.state for each in other.of(held.slot)] == [S.UNKNOWN]
+    again = told(other.reserve(weekly("due"), PINS, key="run-2", not_before=other.now() - timedelta(hours=1)))
+    assert again.state is S.UNKNOWN
+    assert other.verify().faults == ()
 
 
 def test_the_same_rows_again_are_fine_and_others_are_refused(world, other_world):
