@@ -88,7 +88,7 @@ class DeliveryApply:
         with leased(self.state, scope, holder=self._run_id, seconds=self._lease_seconds) as lease:
             if isinstance(lease, Refused):
                 return lease
-            recover(self.route, self.state, ledger, self._providers, moved=self._pulse_of(lease))
+            recover(self.route, self.state, ledger, self._providers, pulse=self._pulse_of(lease))
             observer = Observer(self.route, self.state, ledger, policy=self.policy, progress=self._progress)
             targets = delivery_targets(self.plan)
             world = observer.of([target.slot for target in targets])

@@ -12,9 +12,10 @@ from guards.delivery.entry import Reservation
 from guards.delivery.message import PinnedMessage, message_of, provider_key
 from guards.delivery.registry import Provider
 from guards.delivery.slot import Slot
+from resources.delivery.keeping import kept_alive
 from resources.providers.interface import CannotTell, Found, Message, NotFound, Sighting
 from resources.providers.interface import Provider as Opened
-from resources.pulse import nothing_moves
+from resources.pulse import Pulse
 
 logger = logging.getLogger(__name__)
 
@@ -62,10 +63,11 @@ def sightings(
     *,
     now: Callable[[], datetime],
     most: int = MOST_ASKED,
-    moved: Callable[[], None] = nothing_moves,
+    pulse: Pulse | None = None,
 ) -> Iterator[tuple[Reservation, Provider, Sighting]]:
-    """Of those given, in their order, `most` at most of each who is asked. Whoever kept this waiting without a word is not asked again in the same look; neither what is left
-    out for that counts, nor what nobody can be asked about. `moved` is called before every look-up."""
+    """Of those given, in their order, `most` at most of each who is asked. Whoever kept this waiting without a word is not asked again in
+    the same look; neither what is left out for that counts, nor what nobody can be asked about. `pulse` is that of the run's lease, where
+    it has one: it beats before every look-up and during it."""
     asked: Counter[str] = Counter()
     silent: set[str] = set()
     for held in messages:
@@ -74,10 +76,12 @@ def sightings(
             continue
         if who and asked[who] == most:
             continue
-        moved()
         asked[who] += 1
         began = monotonic()
-        sighting = sighting_of(held, providers, now=now())
+        if pulse is not None:
+            pulse()
+        with kept_alive(pulse):
+            sighting = sighting_of(held, providers, now=now())
         if who and isinstance(sighting, CannotTell) and monotonic() - began > SLOW_SECONDS:
             silent.add(who)
         yield held, pinned.route.provider, sighting

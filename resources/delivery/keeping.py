@@ -19,9 +19,12 @@ that stalls loses its place."""
 
 
 @contextmanager
-def kept_alive(pulse: Pulse, *, most_seconds: float = LONGEST_CALL_SECONDS) -> Iterator[None]:
+def kept_alive(pulse: Pulse | None, *, most_seconds: float = LONGEST_CALL_SECONDS) -> Iterator[None]:
     """Heartbeats from a thread until the block ends. Failures are only logged: what was called cannot be taken back, and who comes after
-    the call is told."""
+    the call is told. None: there is no lease to keep."""
+    if pulse is None:
+        yield
+        return
     ended = threading.Event()
     until = time.monotonic() + most_seconds
     threading.Thread(target=_beat, args=(pulse, ended, until), name="heartbeats", daemon=True).start()

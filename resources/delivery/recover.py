@@ -2,7 +2,7 @@
 sent: that a provider does not show a message proves nothing."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -21,7 +21,7 @@ from resources.delivery.route import DeliveryRoute
 from resources.ledger.interface import Ledger
 from resources.providers.interface import Found
 from resources.providers.interface import Provider as Opened
-from resources.pulse import nothing_moves
+from resources.pulse import Pulse
 from resources.state import StateStore
 
 logger = logging.getLogger(__name__)
@@ -65,14 +65,15 @@ def recover(
     ledger: Ledger,
     providers: Mapping[Provider, Opened],
     *,
-    moved: Callable[[], None] = nothing_moves,
+    pulse: Pulse | None = None,
 ) -> tuple[Recovered, ...]:
     """Of every open message in the ledger. Live calls are left alone. Harmless to repeat, and for two at once.
-    `moved` is called with every message."""
+    `pulse` is that of the run's lease, where it has one: it beats with every message, and while a provider is asked."""
     done: list[Recovered] = []
     doubtful: list[Reservation] = []
     for held in holdings_of(ledger.unfinished()).latest.values():
-        moved()
+        if pulse is not None:
+            pulse()
         match held.state:
             case ReservationState.PREPARED:
                 done += _lapse(ledger, held)
@@ -83,7 +84,7 @@ def recover(
                 doubtful.append(held)
             case _:
                 pass
-    done += _ask(ledger, [held for held in doubtful if not _told(ledger, held, done)], providers, moved)
+    done += _ask(ledger, [held for held in doubtful if not _told(ledger, held, done)], providers, pulse)
     done += [
         Recovered(slot, Recovery.RECEIPTED, "delivered by a run that could not write its receipt: it was written now")
         for slot in write_missing(route, state, ledger)
@@ -140,10 +141,10 @@ def _late_receipt(held: Reservation) -> Mapping[str, Json] | None:
 
 
 def _ask(
-    ledger: Ledger, doubtful: list[Reservation], providers: Mapping[Provider, Opened], moved: Callable[[], None]
+    ledger: Ledger, doubtful: list[Reservation], providers: Mapping[Provider, Opened], pulse: Pulse | None
 ) -> list[Recovered]:
     done: list[Recovered] = []
-    for held, provider, sighting in sightings(in_turn(doubtful, now=ledger.now()), providers, now=ledger.now, moved=moved):
+    for held, provider, sighting in sightings(in_turn(doubtful, now=ledger.now()), providers, now=ledger.now, pulse=pulse):
         if not isinstance(sighting, Found):
             done.append(Recovered(held.slot, Recovery.IN_DOUBT, words(sighting, provider)))
             continue

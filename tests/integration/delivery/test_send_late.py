@@ -43,6 +43,7 @@ class Taking:
     meanwhile: Callable[[], object] = lambda: None
     calls: list[str] = field(default_factory=list)
     held: dict[str, str] = field(default_factory=dict)
+    while_looking: Callable[[], object] = lambda: None
     name: ClassVar[str] = "file"
     capabilities: ClassVar[Capabilities] = Capabilities(refuses_duplicates=True, says="")
 
@@ -59,6 +60,7 @@ class Taking:
         return self.name
 
     def lookup(self, key: str, *, message: Message, since: datetime, until: datetime) -> Sighting:
+        self.while_looking()
         return NotFound("nothing")
 
 
@@ -81,6 +83,29 @@ def test_a_call_that_is_longer_than_the_lease_keeps_the_runs_place(made: Made, m
     assert recovered == []
     assert watch.state_of(key) == "delivered"
     assert len(watch.state.receipts(guard="delivery")) == 1
+
+
+def test_a_look_up_that_is_longer_than_the_lease_keeps_the_runs_place(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A webhook that hangs is waited for 20 s, and Slack 120: with one message in doubt every approved plan ended before it sent anything."""
+    monkeypatch.setattr("resources.pulse.HEARTBEAT_SECONDS", 0.05)
+    watch = made()
+    watch.customer("acme-1", DAILY)
+    (doubtful,) = with_bodies(watch)
+    watch.killed_at(watch.approved(), Step.CALL, Moment.BEFORE)
+    watch.recover()
+    watch.customer("bolt-1", DAILY)
+    key = doubtful.replace("acme-1", "bolt-1")
+    watch.drop(key)
+    outlasted: list[bool] = []
+
+    def longer_than_the_lease() -> None:
+        watch.outlast_the_lease()
+        outlasted.append(True)
+
+    sent = watch.send(providers={Provider.FILE: Taking(while_looking=longer_than_the_lease)})
+
+    assert outlasted == [True]
+    assert sent[key].outcome is Outcome.SENT
 
 
 def test_what_the_provider_says_to_a_run_without_its_place_reaches_the_ledger_before_the_run_ends(
