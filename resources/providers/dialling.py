@@ -25,12 +25,14 @@ def dial(host: str, port: int, *, deadline: Deadline) -> socket.socket:
     why = "the host has no address"
     with Deadline(min(CONNECT_SECONDS, deadline.left)) as connecting:
         for family, kind, protocol, _, address in addresses:
-            connection = socket.socket(family, kind, protocol)
+            connection: socket.socket | None = None
             try:
+                connection = socket.socket(family, kind, protocol)
                 connection.settimeout(connecting.left)
                 connection.connect(address)
             except OSError as error:
-                connection.close()
+                if connection is not None:
+                    connection.close()
                 why = f"nothing was reached ({type(error).__name__}): is it up, the port right, and the way open?"
                 continue
             connection.settimeout(deadline.left)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from pydantic import SecretStr
@@ -172,6 +173,18 @@ def test_a_closed_port_an_unknown_name_and_a_stranger_provably_take_nothing(tmp_
         )
         assert isinstance(to_tls.answer, Ambiguous), "bytes went out, whoever read them"
         assert server.accepted == []
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_an_address_of_a_kind_that_this_machine_has_not_took_nothing(monkeypatch: pytest.MonkeyPatch, others: int) -> None:
+    """A host with an IPv6 address, seen from a machine where IPv6 is switched off: "connection refused" became doubt."""
+    with lying(Lie.NONE) as (server, made):
+        there = socket.getaddrinfo("127.0.0.1", urlsplit(server.url).port, type=socket.SOCK_STREAM)
+        foreign = (socket.AF_X25, socket.SOCK_STREAM, 0, "", ("::1", 1, 0, 0))
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [foreign, *there][: others + 1])
+        answer = attempted(MemoryLedger(), made).answer
+        assert isinstance(answer, Accepted if others else Rejected), answer
+        assert server.accepted == [KEY] * others
 
 
 def test_a_server_whose_authority_is_given_is_trusted(tmp_path: Path) -> None:
