@@ -55,7 +55,7 @@ def standing_sensor(route: DeliveryRoute) -> dg.SensorDefinition:
                     yield dg.SkipReason("no standing approval is live: `opsguard standing allow` gives one")
                     return
                 with open_ledger(route, store) as ledger:
-                    seen = look(route, store, ledger, policy=policy)
+                    seen = look(route, store, ledger, policy=policy, asking=False)  # Dagster gives a tick 60 s
                     slots = [target.slot for target in seen.plan.targets]
                     if not covering(live, slots, watch=route.name, now=store.now()):
                         yield dg.SkipReason("nothing is due that a standing approval names")

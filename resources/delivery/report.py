@@ -28,11 +28,12 @@ def look(
     *,
     policy: DeliveryPolicy,
     at: datetime | None = None,
+    asking: bool = True,
     progress: Progress = silent,
 ) -> Observed:
     """As of now; with `at` what would be due then, which is a plan without targets and is not to be recorded. Sends nothing: providers
-    are only asked about messages in doubt."""
+    are only asked about messages in doubt, for which a look may have to wait; not without `asking`."""
     world = Observer(route, state, ledger, policy=policy, progress=progress).world(
-        at=at, providers=open_providers(route.providers)
+        at=at, providers=open_providers(route.providers) if asking else None
     )
     return Observed(world, make_plan(world, scope=scope_of(route, ledger, world.registry), policy=policy))

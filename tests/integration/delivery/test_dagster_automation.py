@@ -14,6 +14,8 @@ from resources.delivery.ledger import ledger_mark, open_ledger
 from resources.delivery.observe import current_pins
 from resources.errors import ConfigurationError
 from resources.ledger.file.opening import open_core
+from resources.providers.file import FileProvider
+from resources.providers.interface import CannotTell
 from resources.state import StateStore
 from tests.integration.delivery.dagster_world import Installed, installed
 
@@ -67,6 +69,24 @@ def test_a_standing_approval_sends_what_it_names_once_and_nothing_else(automatic
     assert len(automatic.left()) == 1
     assert "nothing is due that a standing approval names" in (tick(automatic, "standing_approvals").skip_message or "")
     assert automatic.verdicts() == {automatic.slot(): "sent", automatic.slot("bolt-1"): "due", **_tomorrow(automatic)}
+
+
+def test_a_tick_waits_for_no_provider(automatic: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tick is given 60 s. With a message in doubt at each of three webhooks that hang it ended there, and nothing that was allowed was sent."""
+    asked: list[str] = []
+    monkeypatch.setattr(FileProvider, "lookup", lambda _, key, **__: asked.append(key) or CannotTell("it hangs"))
+    automatic.customers({}, {"key": "bolt-1"})
+    automatic.body()
+    automatic.body("bolt-1")
+    _left_in_the_middle(automatic)
+    assert automatic.launch("recover", {}).success
+    assert automatic.verdicts()[automatic.slot()] == "in_doubt"
+    assert len(asked) == 2, "by recovery, and by the report"
+    allowed(automatic, "bolt-1")
+
+    assert tick(automatic, "standing_approvals").run_requests
+
+    assert len(asked) == 2
 
 
 def test_a_standing_approval_that_was_revoked_before_the_run_sends_nothing(automatic: Installed) -> None:
@@ -127,15 +147,7 @@ def test_an_approval_starts_one_run(manual: Installed) -> None:
 def test_what_a_dead_run_left_in_the_middle_becomes_doubt_and_is_never_sent_by_itself(manual: Installed) -> None:
     """The incident: a pod was evicted between the provider's answer and our row, and the next run sent the message again."""
     manual.body()
-    route = manual.watch.route()
-    slot = parse_slot(manual.slot())
-    with open_ledger(route, manual.store) as ledger:
-        pins = current_pins(route, manual.store, ledger, slot)
-        assert pins is not None
-        held = ledger.reserve(slot, pins, key="dead-run")
-        ledger.grant(held.reservation_id, holder="dead-run", ttl_seconds=1)  # type: ignore[union-attr]
-        while not ledger.health().stale_sending:
-            continue  # each turn asks the database for the time
+    _left_in_the_middle(manual)
     (request,) = tick(manual, "expire").run_requests
     assert request.run_key is not None
     assert request.run_key.startswith("stale:")
@@ -147,6 +159,18 @@ def test_what_a_dead_run_left_in_the_middle_becomes_doubt_and_is_never_sent_by_i
     assert manual.left() == []
     (again,) = tick(manual, "expire").run_requests
     assert (again.run_key or "").startswith("doubt:"), "a provider may show it later: asked once an hour"
+
+
+def _left_in_the_middle(world: Installed) -> None:
+    """A run died between its grant and the answer."""
+    route, slot = world.watch.route(), parse_slot(world.slot())
+    with open_ledger(route, world.store) as ledger:
+        pins = current_pins(route, world.store, ledger, slot)
+        assert pins is not None
+        held = ledger.reserve(slot, pins, key="dead-run")
+        ledger.grant(held.reservation_id, holder="dead-run", ttl_seconds=1)  # type: ignore[union-attr]
+        while not ledger.health().stale_sending:
+            continue  # each turn asks the database for the time
 
 
 @pytest.fixture(params=["file", "postgres"])
