@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,9 @@ from guards.delivery.reservation import ReservationState as S
 from guards.gate import Authorization, NotAuthorized
 from resources.ledger.memory import MemoryLedger
 from resources.providers.interface import MOST_BODY_BYTES, Accepted, Ambiguous, CannotTell, Found, Message, NotFound, Rejected
-from tests.contract.providers.worlds import KEY, KINDS, SCOPE, World, attempted, send, tried_again, world
+from tests.contract.providers.worlds import EARLIER, KEY, KINDS, LATER, SCOPE, World, attempted, send, tried_again, world
 from tests.servers.authorization import authorized
 from tests.servers.slack import CANARY
-
-EARLIER, LATER = datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC) + timedelta(hours=1)
 
 
 @pytest.fixture(params=KINDS)

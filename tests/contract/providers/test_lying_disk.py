@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,8 @@ from resources.ledger.file.disk import Disk, File
 from resources.ledger.memory import MemoryLedger
 from resources.providers.file import FileProvider
 from resources.providers.interface import Accepted, Ambiguous, CannotTell, Found, Message, NotFound, Rejected
-from tests.contract.providers.worlds import BODY, KEY, World, attempted, published, send, tried_again
+from tests.contract.providers.worlds import BODY, EARLIER, KEY, LATER, World, attempted, published, send, tried_again
 
-EARLIER, LATER = datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC) + timedelta(hours=1)
 MESSAGE = Message("acme", BODY, subject="Morning", display="Acme")
 
 

@@ -13,13 +13,22 @@ from guards.delivery.reservation import ReservationState as S
 from resources.ledger.memory import MemoryLedger
 from resources.providers.interface import Accepted, Ambiguous, CannotTell, Found, Message, NotFound, Rejected
 from resources.providers.settings import ProviderSettings, SlackEndpoint
-from tests.contract.providers.worlds import BODY, KEY, attempted, open_one, send, slack_at, slack_world, tried_again
+from tests.contract.providers.worlds import (
+    BODY,
+    EARLIER,
+    KEY,
+    LATER,
+    attempted,
+    open_one,
+    send,
+    slack_at,
+    slack_world,
+    tried_again,
+)
 from tests.patience import PATIENCE_SECONDS, until
 from tests.servers.slack import CANARY
 from tests.servers.webhook import Lie, lying_webhook
 
-NOW = datetime.now(UTC)
-EARLIER, LATER = NOW - timedelta(hours=1), NOW + timedelta(hours=1)
 HANGS: dict[str, object] = {"hang": True}
 IMPATIENT = 1
 """Seconds; only where the server is meant to say nothing: on a busy machine an honest answer may take longer."""
@@ -123,12 +132,13 @@ def test_a_lost_request_is_not_found_and_the_window_is_named() -> None:
 
 def test_only_the_window_is_searched_and_it_is_wider_than_clocks_differ() -> None:
     with slack_world() as (_, made):
+        now = datetime.now(UTC)
         send(made.provider, made.message, key=KEY)
-        near = made.provider.lookup(KEY, message=made.message, since=NOW + timedelta(minutes=8), until=LATER)
+        near = made.provider.lookup(KEY, message=made.message, since=now + timedelta(minutes=8), until=LATER)
         assert isinstance(near, Found)
-        far = made.provider.lookup(KEY, message=made.message, since=NOW + timedelta(minutes=30), until=LATER)
+        far = made.provider.lookup(KEY, message=made.message, since=now + timedelta(minutes=30), until=LATER)
         assert isinstance(far, NotFound)
-        before = made.provider.lookup(KEY, message=made.message, since=EARLIER, until=NOW - timedelta(minutes=30))
+        before = made.provider.lookup(KEY, message=made.message, since=EARLIER, until=now - timedelta(minutes=30))
         assert isinstance(before, NotFound)
 
 

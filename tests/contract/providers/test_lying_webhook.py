@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,13 +19,25 @@ from guards.delivery.reservation import ReservationState as S
 from resources.ledger.memory import Kept, MemoryLedger
 from resources.providers.interface import Accepted, Ambiguous, Answer, CannotTell, Found, Message, NotFound, Rejected
 from resources.providers.settings import ProviderSettings, WebhookEndpoint
-from tests.contract.providers.worlds import BODY, KEY, Clock, World, attempted, granted, open_one, outcome_of, send, tried_again
+from tests.contract.providers.worlds import (
+    BODY,
+    EARLIER,
+    KEY,
+    LATER,
+    Clock,
+    World,
+    attempted,
+    granted,
+    open_one,
+    outcome_of,
+    send,
+    tried_again,
+)
 from tests.integration.test_slack_client import self_signed
 from tests.patience import PATIENCE_SECONDS
 from tests.servers.slack import CANARY
 from tests.servers.webhook import Lie, LookUp, LyingWebhook, lying_webhook
 
-EARLIER, LATER = datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC) + timedelta(hours=1)
 KIM = Approval(0, "Kim")
 TOLD: dict[Lie, type[Accepted] | type[Rejected] | type[Ambiguous]] = {
     Lie.NONE: Accepted,

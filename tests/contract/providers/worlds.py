@@ -37,6 +37,9 @@ SLOT: Final = Slot("acme-1", "2026-11-30", "reminder")
 SCOPE: Final = "spool/acme"
 """Of the tests' authorization."""
 KEY: Final = SLOT.reservation_id(1)
+EARLIER: Final = datetime.now(UTC) - timedelta(days=1)
+LATER: Final = EARLIER + timedelta(days=2)
+"""Around all of a test run: this is read when it begins, and the last test may come hours later."""
 
 
 @dataclass
