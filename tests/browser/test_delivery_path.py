@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -19,6 +19,7 @@ import pytest
 
 from guards.delivery.registry import Registry
 from guards.delivery.registry_file import parse_registry
+from guards.delivery.schedule import due
 from opsguard_defs.dev import everything
 from opsguard_defs.ports import held_port
 from opsguard_defs.processes import module_command, module_environment
@@ -113,8 +114,7 @@ def test_an_analyst_approves_messages_and_is_told_what_to_type_about_the_one_in_
     page.locator("canvas").first.wait_for(timeout=PATIENCE_MS)
     look(f"{asset}/ledger?view=checks&checkDetail=no_stale_sending", "Checks (6)", "left in the middle")
     seen_times(page, "Succeeded", 6)
-    today = f"{datetime.now(UTC).astimezone(ZoneInfo(zone(sandbox))):%Y-%m-%d}"
-    told = look(f"{asset}/due_slots?view=partitions&partition={today}", "Materialized (1)", "lantern-1")
+    told = look(f"{asset}/due_slots?view=partitions&partition={day_of(sandbox)}", "Materialized (1)", "lantern-1")
     assert (number(told, "sent"), number(told, "in_doubt"), number(told, "failed"), number(told, "due")) == (5, 1, 1, 0)
     assert HOSTILE in row(told, "meadow-1"), "a check-in's source is shown as it is, and is no markup"
 
@@ -145,10 +145,12 @@ def taken(sandbox: Sandbox) -> tuple[int, int]:
     return len(list(customer_places(sandbox.layout).sent.rglob("*.json"))), len(calls)
 
 
-def zone(sandbox: Sandbox) -> str:
+def day_of(sandbox: Sandbox) -> date:
+    """On which the messages were due, in the registry's zone: where its midnight is near, this may be yesterday."""
     registry = parse_registry(customer_places(sandbox.layout).registry.read_bytes())
     assert isinstance(registry, Registry)
-    return registry.zone
+    (lantern,) = [one for one in due(registry, datetime.now(UTC)) if one.slot.customer == "lantern-1"]
+    return lantern.due_at.astimezone(ZoneInfo(registry.zone)).date()
 
 
 def row(text: str, begins: str, *, holds: str = "") -> str:
