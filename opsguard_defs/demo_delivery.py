@@ -38,9 +38,9 @@ class DeliveryDemo:
         self._began = Records.of(self._stage.places)
 
     def play(self) -> PlayedMessages:
-        anchor = self._anchored()
         owing = self._owed()
         plan = self._found(owing).stored
+        anchor = self._anchored()
         self._unapproved_is_refused(plan)
         self._stage.approved(plan, "d")
         applied = self._sent(plan, owing)
@@ -54,7 +54,7 @@ class DeliveryDemo:
         return PlayedMessages(CUSTOMERS, tuple(self._stage.steps), messages, plan.digest, applied.run_id)
 
     def _anchored(self) -> str:
-        """Kept outside the ledger, so that a ledger cut back meanwhile would be noticed."""
+        """Kept outside the ledger, which the report made, so that a ledger cut back meanwhile would be noticed."""
         return json.dumps(self._stage.command("ledger", "anchor")[0])
 
     def _owed(self) -> Owing:
@@ -146,5 +146,5 @@ class DeliveryDemo:
     def _proven(self, anchor: str) -> None:
         (found,) = self._stage.command("ledger", "verify", "--against", anchor)
         must(not found["faults"] and found["extends_anchor"] is True, f"the chain does not hold: {found}")
-        seen = f"{found['rows']} rows, each with the digest of the one before; it extends the anchor kept before (a)"
+        seen = f"{found['rows']} rows, each with the digest of the one before; it extends the anchor kept after (b)"
         self._stage.done("j", "the ledger proves its chain", "opsguard ledger verify --against ANCHOR", seen)
