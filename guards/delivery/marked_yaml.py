@@ -128,7 +128,7 @@ def read_yaml(data: bytes, problems: Problems, *, loader: Any = LOADER) -> Node 
 
 def _text(data: bytes, problems: Problems) -> str | None:
     if len(data) > MOST_BYTES:
-        problems.add(1, 1, f"the file has {len(data):,} bytes; {MOST_BYTES:,} are the most")
+        problems.add(1, 1, f"the file has more than {MOST_BYTES:,} bytes, which are the most")
         return None
     try:
         text = data.decode("utf-8").removeprefix("\ufeff")

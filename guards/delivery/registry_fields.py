@@ -61,7 +61,7 @@ class Fields:
         if not isinstance(node, Table):
             self._not(node, f"{what} must be a mapping with the keys {', '.join(known)}")
             return None
-        for key in node.pairs.keys() - set(known):
+        for key in [key for key in node.pairs if key not in known]:
             self.problems.at(node.pairs[key][0], f"{what}: unknown key {one_line(key)}; {nearest(key, known)}")
         for key in required:
             if key not in node.pairs:
@@ -202,7 +202,7 @@ def _wrong_zone(name: str) -> str:
             return ""
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         pass
-    known = sorted(zoneinfo.available_timezones())
+    known = sorted(zone for zone in zoneinfo.available_timezones() if not _NOT_PLACES.fullmatch(zone))
     if not known:
         return "this machine has no time zone database: install the system's tzdata package, or `pip install tzdata`"
     close = difflib.get_close_matches(name[:_LONGEST_GUESSED], known, n=1)

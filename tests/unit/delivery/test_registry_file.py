@@ -184,6 +184,7 @@ def test_a_catch_up_is_a_word_or_a_length(written: str, expected: object) -> Non
         ("zone: qqqqqqqqqqqq", "zone: unknown time zone qqqqqqqqqqqq; names are like Asia/Seoul or Europe/Berlin"),
         ("zone: ../../etc/passwd", "unknown time zone ../../etc/passwd"),
         ("zone: right/UTC", "unknown time zone right/UTC"),
+        ("zone: localtime", "unknown time zone localtime; names are like Asia/Seoul"),
         ("zone: Asia", "unknown time zone Asia"),
         ("zone: +09:00", "unknown time zone +09:00"),
         ("zone: [UTC]", "zone must be the name of a time zone"),
@@ -295,6 +296,15 @@ def test_a_file_of_nothing_but_mistakes_ends_soon() -> None:
     data = "version: 1\ncustomers:\n" + "".join(f"  - {'x' * 50}{number}: 1\n" for number in range(50_000))
 
     assert len(problems(data.encode())) == MOST_PROBLEMS
+
+
+def test_of_more_mistakes_than_are_said_the_first_are_said() -> None:
+    """Nobody looks for the end of a file whose beginning is wrong, and the same file is told the same twice."""
+    found = problems(document(ROUTE, *(f"x{number}: 1" for number in range(2 * MOST_PROBLEMS))))
+
+    assert [sentence.partition("unknown key ")[2].partition(";")[0] for sentence in found] == [
+        f"x{number}" for number in range(MOST_PROBLEMS)
+    ]
 
 
 def test_more_customers_than_anybody_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
