@@ -16,7 +16,7 @@ from resources.providers.settings import WebhookEndpoint
 from resources.providers.webhook import WebhookProvider
 from tests.contract.providers.worlds import send
 from tests.integration.receivers import command, get, port_when_ready
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 
 MODULE = "opsguard_defs.sandbox.servers.webhook_receiver"
 KEY = "0123456789abcdef0123456789abcdef"
@@ -65,6 +65,7 @@ def test_each_path_behaves_as_it_is_called(
 ) -> None:
     provided = provider(receiver.url, path, seconds=seconds)
     assert isinstance(send(provided, MESSAGE, key=KEY), proves)
+    until(lambda: len(receiver.messages) >= accepted, "the message that was given up")
     assert [message["key"] for message in receiver.messages] == [KEY] * accepted
     sighting = provided.lookup(KEY, message=MESSAGE, since=EARLIER, until=LATER)
     assert isinstance(sighting, Found if accepted else CannotTell)

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from guards.gate import NotAuthorized
 from guards.spool.listing import EntryType
+from opsguard_defs.ports import held_port
 from resources.errors import NotObserved, OutcomeUnknown, Rejected, Transient, Unreachable, UntrustedServer
 from resources.file_servers.connect import Patience
 from resources.file_servers.endpoint import Endpoint
@@ -401,8 +402,7 @@ def test_a_port_that_is_no_ssh_server_is_named_with_side_and_step(answer: Callab
 
 
 def test_nobody_listening_is_transient_and_says_what_to_check() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    endpoint = Endpoint("source", "sftp", "127.0.0.1", port, "u", "/", password=SecretStr("x"), host_key="SHA256:" + "A" * 43)
-    with pytest.raises(Transient, match=r"source: .*is the server up.*tried 2 times"):
-        reader(endpoint).__enter__()
+    with held_port() as port, pytest.raises(Transient, match=r"source: .*is the server up.*tried 2 times"):
+        reader(
+            Endpoint("source", "sftp", "127.0.0.1", port, "u", "/", password=SecretStr("x"), host_key="SHA256:" + "A" * 43)
+        ).__enter__()

@@ -12,13 +12,25 @@ from guards.delivery.reservation import ReservationState as S
 from resources.ledger.memory import Kept, MemoryLedger
 from resources.providers.interface import Accepted, Ambiguous, Answer, Message, Rejected
 from resources.providers.settings import ProviderSettings, SmtpEndpoint
-from tests.contract.providers.worlds import BODY, KEY, Clock, World, attempted, granted, open_one, outcome_of, send, tried_again
+from tests.contract.providers.worlds import (
+    BODY,
+    KEY,
+    Clock,
+    World,
+    attempted,
+    fitting,
+    granted,
+    open_one,
+    outcome_of,
+    send,
+    tried_again,
+)
 from tests.integration.test_slack_client import self_signed
 from tests.patience import PATIENCE_SECONDS
 from tests.servers.smtp import PASSWORD, USER, Fault, LyingSmtp, lying_smtp
 
 
-def made_for(server: LyingSmtp, *, timeout_seconds: int = PATIENCE_SECONDS, **setting: Any) -> World:
+def made_for(server: LyingSmtp, *, timeout_seconds: float = PATIENCE_SECONDS, **setting: Any) -> World:
     given = {"tls": server.tls, "port": server.port, "timeout_seconds": timeout_seconds, **setting}
     provider = open_one(ProviderSettings(smtp=SmtpEndpoint("127.0.0.1", "ops@guard.example", **given)))
     return World(provider, Message("kim@acme.example", BODY, subject="Morning"), lambda: list(server.accepted))
@@ -64,17 +76,24 @@ def test_what_fails_before_the_last_dot_was_provably_not_taken(step: str, fault:
     ],
 )
 def test_every_answer_to_the_last_dot_proves_something(said: str, takes: bool, proves: type) -> None:
-    seconds = 5 if said in (Fault.HANG, Fault.DRIP) else PATIENCE_SECONDS  # all before the dot has to fit
-    with lying_smtp({"dot": said}, takes=takes) as server:
-        ledger = MemoryLedger()
-        told = attempted(ledger, made_for(server, timeout_seconds=seconds))
-        assert isinstance(told.answer, proves), told.answer
-        if proves is Rejected:
-            assert server.accepted == []
-        if proves is Accepted:
-            assert server.accepted == [KEY]
-        assert isinstance(tried_again(ledger)[1], LedgerRefused)
-        assert server.commands.count("DATA") == 1
+    commands: list[str] = []
+
+    def answer(seconds: float) -> Answer:
+        nonlocal commands
+        with lying_smtp({"dot": said}, takes=takes) as server:
+            ledger = MemoryLedger()
+            told = attempted(ledger, made_for(server, timeout_seconds=seconds))
+            if isinstance(told.answer, Rejected):
+                assert server.accepted == []
+            if isinstance(told.answer, Accepted):
+                assert server.accepted == [KEY]
+            assert isinstance(tried_again(ledger)[1], LedgerRefused)
+            commands = server.commands
+        return told.answer
+
+    told = fitting(answer) if said in (Fault.HANG, Fault.DRIP) else answer(PATIENCE_SECONDS)  # all before the dot has to fit
+    assert isinstance(told, proves), told
+    assert commands.count("DATA") == 1
 
 
 @pytest.mark.parametrize(("early", "takes"), [("554 5.7.1 too soon", True), ("250 2.0.0 too soon", False)])

@@ -27,6 +27,7 @@ from tests.contract.providers.worlds import (
     Clock,
     World,
     attempted,
+    fitting,
     granted,
     open_one,
     outcome_of,
@@ -34,7 +35,7 @@ from tests.contract.providers.worlds import (
     tried_again,
 )
 from tests.integration.test_slack_client import self_signed
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 from tests.servers.slack import CANARY
 from tests.servers.webhook import Lie, LookUp, LyingWebhook, lying_webhook
 
@@ -96,6 +97,7 @@ def test_every_lie_ends_in_the_state_that_it_proves_and_nothing_is_sent_again(li
         held, grant = tried_again(ledger)
         assert held.state is STATE[type(told.answer)]  # type: ignore[union-attr]
         assert isinstance(grant, LedgerRefused)
+        until(lambda: server.connections, "the call that was given up")
         assert server.posts <= 1
         assert server.connections == 1, "no second attempt behind our back"
         if isinstance(told.answer, Accepted):
@@ -234,9 +236,13 @@ def test_a_call_ends_within_its_time_whatever_drips() -> None:
 def test_a_call_over_tls_ends_within_its_time_too(lie: Lie, tmp_path: Path) -> None:
     """TLS takes the socket over: what cuts the connection must not lose sight of it."""
     certificate = self_signed(tmp_path)
-    with lying_webhook(lie, certificate=certificate) as server:
-        made = made_for(server, ca_file=certificate, timeout_seconds=5)  # the handshake has to fit
-        assert isinstance(attempted(MemoryLedger(), made).answer, Ambiguous)
+
+    def answer(seconds: float) -> Answer:
+        with lying_webhook(lie, certificate=certificate) as server:
+            return attempted(MemoryLedger(), made_for(server, ca_file=certificate, timeout_seconds=seconds)).answer
+
+    told = fitting(answer)  # the handshake has to fit
+    assert isinstance(told, Ambiguous), told
 
 
 def test_a_server_that_never_shakes_hands_provably_took_nothing() -> None:

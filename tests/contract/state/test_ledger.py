@@ -94,7 +94,7 @@ def test_a_grant_whose_lease_ended_expires_to_unknown_and_its_holder_is_kept_as_
 
 
 def test_a_holder_renews_its_own_lease_until_it_has_ended(ledger, database_url):
-    grant = granted(ledger, ttl_seconds=30)
+    grant = granted(ledger, ttl_seconds=300)
     ledger.renew(grant, ttl_seconds=600)
     assert ledger.get(grant.reservation_id).lease_expires_at > grant.lease_expires_at
     by_hand(database_url, "UPDATE opsguard.ledger_slots SET lease_expires_at = now()")

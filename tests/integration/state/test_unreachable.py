@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
+from opsguard_defs.ports import held_port
 from resources.errors import ConfigurationError, OpsGuardError, OutcomeUnknown, Unreachable
 from resources.state import StateStore
 from resources.state.engine import open_engine, reading, writing
@@ -37,10 +38,8 @@ def test_a_url_that_is_none_is_a_configuration_error(url):
 
 
 def test_nobody_listens():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    error = error_of(f"postgresql://u:{SECRET}@127.0.0.1:{port}/d")
+    with held_port() as port:
+        error = error_of(f"postgresql://u:{SECRET}@127.0.0.1:{port}/d")
     assert isinstance(error, Unreachable)
     assert "refused" in str(error)
 
@@ -78,7 +77,10 @@ def test_a_read_survives_one_cut_connection(state_store, postgres_url):
     """The server is restarted, or a firewall forgets us, between two looks."""
     state_store.now()
     with psycopg.connect(postgres_url, autocommit=True) as admin:
-        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'opsguard'")
+        admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'opsguard' AND datname = %s",
+            [state_store.engine.url.database],
+        )
     assert state_store.now() is not None
 
 
