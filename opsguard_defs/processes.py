@@ -60,7 +60,10 @@ def _started_linux(pid: int) -> str | None:
     except OSError:
         return None
     fields = stat[stat.rindex(")") + 2 :].split()  # the program's name before it may hold blanks and brackets
-    return None if fields[0] in "ZX" else fields[19]
+    has_ended = (
+        fields[0] in "ZX" and int(fields[17]) <= 1
+    )  # a killed thread that waits for a disk keeps the process's files and ports
+    return None if has_ended else fields[19]
 
 
 def _started_by_ps(pid: int) -> str | None:

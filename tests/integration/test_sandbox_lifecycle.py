@@ -231,6 +231,30 @@ def test_a_server_that_died_is_seen_and_up_brings_it_back(sandbox: Sandbox) -> N
     assert after.server("partner_sftp").port == victim.port
 
 
+HALF_GONE = """
+import ctypes, socket, sys, threading
+held = socket.create_server(("127.0.0.1", 0))
+threading.Thread(target=sys.stdin.read).start()
+print(held.getsockname()[1], flush=True)
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_a_process_of_which_one_thread_is_left_is_not_gone() -> None:
+    """A killed server's main thread had ended and another one waited for the disk: `up` found the port taken, and gave it up."""
+    with subprocess.Popen([sys.executable, "-c", HALF_GONE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        port = int(child.stdout.readline())
+        stat = Path(f"/proc/{child.pid}/stat")
+        until(lambda: ") Z " in stat.read_text(), "the end of the main thread")
+        assert ProcessIdentity.of(child.pid) is not None
+        socket.create_connection(("127.0.0.1", port)).close()
+
+        child.stdin.close()
+        until(lambda: ProcessIdentity.of(child.pid) is None, "the end of the other one")
+
+
 def test_a_state_file_of_processes_long_gone_harms_nobody(sandbox: Sandbox) -> None:
     """After a reboot the numbers in it belong to others: only number and start time together are a process of ours."""
     sandbox.up()
