@@ -154,6 +154,7 @@ def test_a_killed_keeper_takes_its_server_along_and_the_next_client_recovers(hom
     with StateStore.open(url) as store:
         store.outbox.enqueue("before", {})
     os.kill(running(home)["keeper"][0], signal.SIGKILL)
+    until(lambda: not is_locked(home / "keeper.lock"), "the keeper's end")
     with StateStore.open(until(lambda: working(home), "an answer")) as store:
         assert [row.key for row in store.outbox.pending()] == ["before"]
 
