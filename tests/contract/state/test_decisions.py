@@ -52,7 +52,7 @@ def test_another_person_or_another_answer_is_another_decision(state_store, propo
 
 
 def test_an_approval_that_lapsed_can_be_given_again(state_store, proposed):
-    first = decide(state_store, proposed.digest, valid_for=timedelta(milliseconds=1))
+    first = decide(state_store, proposed.digest, valid_for=timedelta(microseconds=1))
     second = decide(state_store, proposed.digest)
     assert second.decision_id > first.decision_id
 
@@ -62,13 +62,13 @@ def test_a_standing_decline_refuses_approvals_and_a_lapsed_one_does_not(state_st
     assert code(decide(state_store, proposed.digest)) is RefusalCode.DECLINED
     other = plan("b.csv")
     report(state_store, other)
-    decide(state_store, other.digest, kind=DECLINED, valid_for=timedelta(milliseconds=1))
+    decide(state_store, other.digest, kind=DECLINED, valid_for=timedelta(microseconds=1))
     assert isinstance(decide(state_store, other.digest), Decision)
 
 
 def test_a_short_decline_does_not_hide_a_long_one(state_store, proposed):
     decide(state_store, proposed.digest, kind=DECLINED, by="Lee", valid_for=timedelta(hours=9))
-    decide(state_store, proposed.digest, kind=DECLINED, by="Kim", valid_for=timedelta(milliseconds=1))
+    decide(state_store, proposed.digest, kind=DECLINED, by="Kim", valid_for=timedelta(microseconds=1))
     assert code(decide(state_store, proposed.digest)) is RefusalCode.DECLINED
 
 

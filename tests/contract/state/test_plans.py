@@ -162,7 +162,7 @@ def test_a_declined_plan_is_declined_while_that_stands(state_store):
 def test_an_approval_that_lapsed_says_so(state_store):
     proposed = plan("a")
     report(state_store, proposed)
-    decide(state_store, proposed.digest, valid_for=timedelta(milliseconds=1))
+    decide(state_store, proposed.digest, valid_for=timedelta(microseconds=1))
     assert state_of(state_store, proposed) is PlanState.EXPIRED
 
 
