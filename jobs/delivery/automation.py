@@ -13,7 +13,9 @@ from assets.state_resource import State
 from guards.delivery.standing import covering
 from guards.refusal import Refused
 from guards.text import one_line
+from resources.delivery.apply import REST, resting
 from resources.delivery.ledger import open_ledger
+from resources.delivery.plans import delivery_targets
 from resources.delivery.report import look
 from resources.delivery.route import DeliveryRoute
 from resources.delivery.standing import decide_by_standing
@@ -59,6 +61,13 @@ def standing_sensor(route: DeliveryRoute) -> dg.SensorDefinition:
                     slots = [target.slot for target in seen.plan.targets]
                     if not covering(live, slots, watch=route.name, now=store.now()):
                         yield dg.SkipReason("nothing is due that a standing approval names")
+                        return
+                    asked_of = {target.route.provider for target in delivery_targets(seen.plan)}
+                    if asked_of <= resting(seen.world):
+                        yield dg.SkipReason(
+                            f"calls of {', '.join(sorted(asked_of))} went wrong one after another: nothing is started before {REST.seconds // 60} minutes have passed. Look at the provider, "
+                            "and resolve what is in doubt"
+                        )
                         return
                     report = recorded(seen, route, store, ledger, policy=policy, run_id=str(uuid.uuid4()))
                 decision = decide_by_standing(route, store, report.stored)

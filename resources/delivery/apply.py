@@ -1,15 +1,19 @@
 """One approved plan and the run that sends it: exactly its targets, and nothing that became due since."""
 
 import logging
+from collections import Counter
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Final
 
 from guards.canonical import Json
 from guards.decision import Decision
 from guards.delivery.lapse import Lapse, lapse
+from guards.delivery.message import message_of
 from guards.delivery.planning import GUARD, DeliveryTarget
 from guards.delivery.policy import DeliveryPolicy
 from guards.delivery.registry import Provider
+from guards.delivery.reservation import ReservationState
 from guards.delivery.slot import Slot
 from guards.delivery.world import DeliveryWorld
 from guards.gate import Authorization, Authorized, Flags, Fresh, Lease, gate, precheck
@@ -37,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 MOST_IN_A_ROW: Final = 3
 """Calls of one provider that went wrong one after another. Each leaves a person's look; a provider that is down must not leave 500."""
+REST: Final = timedelta(minutes=10)
+"""So long nobody but a person calls a provider after that: a run that starts by itself every minute would leave as many looks each time."""
 
 
 class DeliveryApply:
@@ -168,6 +174,20 @@ class DeliveryApply:
 
     def _pulse_of(self, lease: Lease) -> Pulse:
         return pulse_of(self.state, lease, seconds=self._lease_seconds)
+
+
+def resting(world: DeliveryWorld) -> frozenset[Provider]:
+    """Providers whose calls went wrong one after another just now, by the ledger: also in earlier runs."""
+    in_a_row: Counter[Provider] = Counter()
+    for held in sorted(world.held.values(), key=lambda held: held.changed_at):
+        message = message_of(held.pins)
+        if message is None or held.changed_at <= world.now - REST:
+            continue
+        if held.state.is_proven_sent:
+            in_a_row[message.route.provider] = 0
+        elif held.state in (ReservationState.UNKNOWN, ReservationState.KNOWN_FAILURE):
+            in_a_row[message.route.provider] += 1
+    return frozenset(provider for provider, number in in_a_row.items() if number >= MOST_IN_A_ROW)
 
 
 class Trouble:

@@ -1,5 +1,6 @@
 """What runs by itself once somebody turns it on: nothing is sent but what a standing approval names, and recovery never sends."""
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from guards.delivery.slot import parse_slot
 from opsguard_defs.assembly import definitions, state_of
+from resources.delivery.apply import MOST_IN_A_ROW
 from resources.delivery.ledger import ledger_mark, open_ledger
 from resources.delivery.observe import current_pins
 from resources.errors import ConfigurationError
@@ -87,6 +89,25 @@ def test_a_tick_waits_for_no_provider(automatic: Installed, monkeypatch: pytest.
     assert tick(automatic, "standing_approvals").run_requests
 
     assert len(asked) == 2
+
+
+def test_a_provider_that_is_down_is_not_called_every_minute(automatic: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each tick started a run that left three doubts, so that within an hour 180 messages were a person's, none of which had gone out."""
+    (automatic.home / "sent").write_text("no directory")
+    names = [f"acme-{number}" for number in range(MOST_IN_A_ROW + 2)]
+    automatic.customers(*({"key": name} for name in names))
+    for name in names:
+        automatic.body(name)
+    allowed(automatic, *names)
+    (request,) = tick(automatic, "standing_approvals").run_requests
+    assert not automatic.launch("send", request.run_config).success
+
+    assert "went wrong one after another" in (tick(automatic, "standing_approvals").skip_message or "")
+
+    found = Counter(automatic.verdicts().values())
+    assert (found["in_doubt"], found["due"]) == (MOST_IN_A_ROW, 2)
+    monkeypatch.setattr("resources.delivery.apply.REST", timedelta(0))
+    assert tick(automatic, "standing_approvals").run_requests
 
 
 def test_a_standing_approval_that_was_revoked_before_the_run_sends_nothing(automatic: Installed) -> None:
