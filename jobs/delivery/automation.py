@@ -65,8 +65,8 @@ def standing_sensor(route: DeliveryRoute) -> dg.SensorDefinition:
                     asked_of = {target.route.provider for target in delivery_targets(seen.plan)}
                     if asked_of <= resting(seen.world):
                         yield dg.SkipReason(
-                            f"calls of {', '.join(sorted(asked_of))} went wrong one after another: nothing is started before {REST.seconds // 60} minutes have passed. Look at the provider, "
-                            "and resolve what is in doubt"
+                            f"calls of {', '.join(sorted(asked_of))} went wrong one after another: nothing is started before "
+                            f"{REST.seconds // 60} minutes have passed. Look at it, and resolve what is in doubt"
                         )
                         return
                     report = recorded(seen, route, store, ledger, policy=policy, run_id=str(uuid.uuid4()))
