@@ -21,8 +21,11 @@ logger = logging.getLogger(__name__)
 
 MOST_ASKED: Final = 50
 """Of each provider (of each webhook) per look."""
+LOOK_SECONDS: Final = 60.0
+"""Nothing more is asked after that: a run that was approved has messages to send, and their windows close."""
 ROUND: Final = timedelta(hours=1)
 """How often recovery looks."""
+_GOLDEN: Final = (5**0.5 - 1) / 2
 SLOW_SECONDS: Final = 2.0
 """Who could not tell after so long is not asked again in the same look: one that hangs takes 20 s every time."""
 CLOCK_SLACK: Final = timedelta(minutes=10)
@@ -66,15 +69,16 @@ def sightings(
     pulse: Pulse | None = None,
 ) -> Iterator[tuple[Reservation, Provider, Sighting]]:
     """Of those given, in their order, `most` at most of each who is asked. Whoever kept this waiting without a word is not asked again in
-    the same look; neither what is left out for that counts, nor what nobody can be asked about. `pulse` is that of the run's lease, where
+    the same look; neither what is left out for that counts, nor what nobody can be asked about. After `LOOK_SECONDS` nobody is. `pulse` is that of the run's lease, where
     it has one: it beats before every look-up and during it."""
     asked: Counter[str] = Counter()
     silent: set[str] = set()
+    ends_at = monotonic() + LOOK_SECONDS
     for held in messages:
         pinned = message_of(held.pins)
         if pinned is None or (who := who_is_asked(pinned, providers)) in silent:
             continue
-        if who and asked[who] == most:
+        if who and (asked[who] == most or monotonic() > ends_at):
             continue
         asked[who] += 1
         began = monotonic()
@@ -88,9 +92,11 @@ def sightings(
 
 
 def in_turn(doubtful: Sequence[Reservation], *, now: datetime) -> deque[Reservation]:
-    """Those that begin change with every round: else the ones behind the first that nothing is found of would never be asked about."""
+    """Beginning elsewhere in every round: else the ones behind the first that nothing is found of would never be asked about. However many
+    a look gets to, the beginnings lie so that few rounds reach all: each falls into one of the largest gaps between those before."""
+    number = (now - datetime.min.replace(tzinfo=UTC)) // ROUND
     turned = deque(doubtful)
-    turned.rotate(-(now - datetime.min.replace(tzinfo=UTC)) // ROUND * MOST_ASKED)
+    turned.rotate(-int(number * _GOLDEN % 1 * len(turned)))
     return turned
 
 

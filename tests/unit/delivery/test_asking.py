@@ -1,5 +1,6 @@
 """Which messages in doubt a look asks about."""
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,16 @@ def test_only_who_kept_a_look_waiting_is_not_asked_about_the_next_message(
     assert asked == [one.slot for n, one in enumerate(doubtful) if asked_again or n != 2]
 
 
+def test_a_look_that_has_taken_its_time_asks_nobody_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A channel that takes ten seconds to read kept an approved run from sending for minutes; what nobody can be asked about is still said."""
+    monkeypatch.setattr("resources.delivery.asking.LOOK_SECONDS", -1)
+    slack = held(owed(customer("acme-1")), ReservationState.UNKNOWN)
+    file = held(owed(customer("beta-1", route=FILES)), ReservationState.UNKNOWN)
+    providers = open_providers(ProviderSettings(file_provider_dir=tmp_path))
+
+    assert [one.slot for one, _, _ in sightings([file, slack], providers, now=lambda: NOW)] == [slack.slot]
+
+
 def test_a_look_asks_about_a_bounded_number_of_messages(tmp_path: Path) -> None:
     (tmp_path / "acme").mkdir()
     doubtful = [held(owed(customer(f"acme-{number}", route=FILES)), ReservationState.UNKNOWN) for number in range(MOST_ASKED + 1)]
@@ -65,10 +76,11 @@ def test_a_look_asks_about_a_bounded_number_of_messages(tmp_path: Path) -> None:
     assert asked == [one.slot for one in doubtful[:MOST_ASKED]]
 
 
-@pytest.mark.parametrize("number", [1, 50, 51, 120, 1_001])
-def test_every_message_in_doubt_is_asked_about_in_its_turn(number: int) -> None:
+@pytest.mark.parametrize("now", [NOW, NOW + 1_000 * ROUND, NOW.replace(year=2099)])
+@pytest.mark.parametrize(("number", "most"), [(1, 50), (50, 6), (51, 50), (120, 50), (1_001, 50), (1_001, 3)])
+def test_every_message_in_doubt_is_asked_about_in_its_turn(number: int, most: int, now: datetime) -> None:
     """The same first 50 were asked about for ever, and what the provider would have shown of the next was never settled."""
     doubtful = [held(owed(customer(f"acme-{number}", route=FILES)), ReservationState.UNKNOWN) for number in range(number)]
-    looks = -(-number // MOST_ASKED) + 1
-    asked = [one for look in range(looks) for one in list(in_turn(doubtful, now=NOW + look * ROUND))[:MOST_ASKED]]
+    looks = 2 * number // most + 2
+    asked = [one for look in range(looks) for one in list(in_turn(doubtful, now=now + look * ROUND))[:most]]
     assert {one.slot for one in asked} == {one.slot for one in doubtful}
