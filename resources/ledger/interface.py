@@ -98,6 +98,8 @@ class Repairs:
     made: tuple[Repair, ...] = ()
     left: tuple[Fault, ...] = ()
     """What is still wrong afterwards."""
+    is_accepted: bool = False
+    """A copy or a loss was accepted, and what was open is unknown."""
 
 
 class Ledger(Protocol):

@@ -247,7 +247,7 @@ class MemoryLedger:
         with self._kept.lock:
             is_accepted = accept_copy and not self.verify().faults
             made = tuple(self._accepted_as_copy()) if is_accepted else ()
-            return Repairs(made, left=self.verify().faults)
+            return Repairs(made, left=self.verify().faults, is_accepted=is_accepted)
 
     def _accepted_as_copy(self) -> Iterator[Repair]:
         for slot in sorted(self.unfinished()):

@@ -121,7 +121,7 @@ def repair(connection: Connection, *, accept_copy: bool) -> Repairs:
     if not accept_copy or done.left:
         return done
     doubted = tuple(ledger_accept.accept(connection))
-    return Repairs(made=(*done.made, *doubted), left=tuple(replayed(connection).faults))
+    return Repairs(made=(*done.made, *doubted), left=tuple(replayed(connection).faults), is_accepted=True)
 
 
 def _mend(connection: Connection) -> Repairs:

@@ -44,6 +44,7 @@ class Repairer:
         self._reader = reader
         self._mover = mover
         self._made: list[Repair] = []
+        self._is_accepted = False
 
     def repair(self, *, accept_copy: bool, accept_loss: bool) -> Repairs:
         try:
@@ -57,7 +58,7 @@ class Repairer:
         core.rescan()
         if core.standing.trouble and not self._accept(accept_copy=accept_copy, accept_loss=accept_loss):
             return Repairs(tuple(self._made), tuple(core.scan.faults))
-        if accept_copy and not self._made:  # of a store that is whole: whoever opened it knows that it is not the newest
+        if accept_copy and not self._is_accepted:  # of a store that is whole: whoever opened it knows that it is not the newest
             self._doubt_what_is_open(core.fence)
         if core.anchor.damaged:
             core.fresh_anchor()
@@ -65,7 +66,7 @@ class Repairer:
         self._claims_with_rows()
         self._claims_without_rows()
         core.rescan()
-        return Repairs(tuple(self._made), tuple(core.scan.faults))
+        return Repairs(tuple(self._made), tuple(core.scan.faults), is_accepted=self._is_accepted)
 
     # The whole store
 
@@ -87,7 +88,8 @@ class Repairer:
                 return False
             if core.standing.is_cut and not self._cut_what_is_damaged():
                 return False
-            if not core.standing.is_cut and not moved and fence is not None and fence.reason is FenceReason.CUT_BACK:
+            is_whole = not core.standing.is_cut and not moved and not accept_copy
+            if is_whole and fence is not None and fence.reason is FenceReason.CUT_BACK:
                 core.write_fence(replace(fence, state=FenceState.READY, reason=FenceReason.NONE, note="", head=Head()))
                 core.rescan()
                 self._say("the rows that were gone are there again: the store may send")
@@ -133,6 +135,7 @@ class Repairer:
             # What was not doubted yet is not sent by who goes on here.
             core.standing = replace(core.standing, trouble=core.fence_trouble())
             raise
+        self._is_accepted = True
         self._say("it was accepted that this is the store from now on; what was still open is unknown, for a person to resolve")
 
     def _to_unknown(self, current: Reservation) -> None:

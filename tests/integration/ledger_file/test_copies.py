@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import resource
 import shutil
+from datetime import timedelta
 
 import pytest
 
@@ -171,6 +172,26 @@ def test_a_backup_that_came_to_no_end_is_not_a_store(root):
     (root.parent / "backup" / "fence.json").unlink()
     with FileLedger.open(root.parent / "backup") as ledger:
         assert "fence" in ledger.health().recovery
+
+
+def test_a_copy_is_accepted_also_where_rows_that_were_gone_are_there_again(root):
+    """Only that was said then, and what the newer copy had sent was free."""
+    segment, anchor = root / "segments/000001.jsonl", root / "anchor"
+    with FileLedger.open(root) as ledger:
+        before = segment.read_bytes(), anchor.read_bytes()
+        held = reserved(ledger)
+        whole = segment.read_bytes(), anchor.read_bytes()
+        for path, content in zip((segment, anchor), before, strict=True):
+            path.write_bytes(content)
+        assert "rows that were there are gone" in ledger.health().recovery
+    for path, content in zip((segment, anchor), whole, strict=True):
+        path.write_bytes(content)
+    with FileLedger.open(root) as ledger:
+        assert ledger.repair(accept_copy=True).left == ()
+        assert [each.state for each in ledger.of(held.slot)] == [S.UNKNOWN]
+        assert ledger.health().recovery == ""
+        again = told(ledger.reserve(feed("due"), PINS, key="run-2", not_before=ledger.now() - timedelta(hours=1)))
+        assert again.state is S.UNKNOWN
 
 
 def test_a_retired_store_answers_and_sends_nothing(root):
