@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["accept", "ledger"]
 
+_NOT_WHOLE = "it is not whole, so what was open could not be made unknown: `opsguard ledger verify`"
+
 
 @ledger.command(
     epilog='Example: opsguard ledger accept customers --by "Ada L." --comment "moved to the database, ticket 4713" --yes'
@@ -62,18 +64,18 @@ def accept(
             _not_done(known, unlike, as_json=as_json)
             return Exit.DONE
         with opened(settings, place, create=True) as held:
-            if not is_whole:
-                held.repair(accept_copy=True)
+            is_accepted = is_whole or held.repair(accept_copy=True).is_accepted
             health = held.health()
-            if not health.recovery:
+            why_not = health.recovery or ("" if is_accepted else _NOT_WHOLE)
+            if not why_not:
                 state.published.accept(
                     watch, health.store, health.head, slot_identity=registry.slot_identity.value, by=who, comment=text
                 )
     if as_json:
         head = head_json(health.head)
-        emit({"watch": watch, "unlike": unlike, "accepted": not health.recovery, "store": health.store, "head": head})
-    if health.recovery:
-        say(f"nothing was recorded, and nothing is sent from here: {health.recovery}")
+        emit({"watch": watch, "unlike": unlike, "accepted": not why_not, "store": health.store, "head": head})
+    if why_not:
+        say(f"nothing was recorded, and nothing is sent from here: {why_not}")
         return Exit.UNPROVEN
     if not as_json:
         line(f"recorded, by {who}: {health.store}, {count_words(health.head.sequence, 'row')}, is the ledger of {watch}")

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from guards.delivery.entry import Reservation
@@ -116,6 +117,31 @@ def test_another_ledger_is_a_watchs_own_once_a_person_has_accepted_it(
         assert isinstance(held, Reservation)
         assert held.state is ReservationState.UNKNOWN, "it was due before the loss was accepted"
     assert opsguard("ledger", "accept", "customers", *words, "--yes").objects[0]["accepted"] is False
+
+
+def test_a_ledger_in_which_nothing_could_be_put_in_doubt_is_not_accepted(
+    opsguard: Command, tmp_path: Path, state_store: StateStore, database_url: str
+) -> None:
+    """One altered row, and it was recorded as accepted: what was open, or due and not known any more, was sent."""
+    (tmp_path / "opsguard.toml").write_text(SETTINGS + 'ledger = "postgres"\n')
+    (tmp_path / "customers.yaml").write_text("version: 1\ncustomers: []\n")
+    ledger = state_store.ledger
+    for slot in (DAILY, WEEKLY):
+        assert isinstance(ledger.reserve(slot, pins(slot), key="run-1"), Reservation)
+    state_store.published.publish(ledger.health().store, Head(7, "a" * 64), run_id="run-1", watch="customers")
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute("UPDATE opsguard.ledger_rows SET row = replace(row, 'run-1', 'run-2') WHERE sequence = 2")
+
+    done = opsguard("ledger", "accept", "customers", "--by", "Ada", "--comment", "restored", "--yes", "--json")
+
+    assert done.code == 4
+    assert "ledger verify" in done.err
+    assert done.objects[0]["accepted"] is False
+    known = state_store.published.of_watch("customers")
+    assert known is not None
+    assert known.accepted_by == ""
+    assert ledger.health().doubt_before is None
 
 
 def test_a_ledger_that_was_moved_with_everything_in_it_makes_no_doubt(
