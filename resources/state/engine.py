@@ -3,7 +3,8 @@
 Every number that bounds a wait on the state database is here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NoReturn, TypeVar
 
 import psycopg
@@ -119,7 +120,7 @@ def writing(engine: Engine, what: str, work: Callable[[Connection], Result]) -> 
         connection = engine.connect()
     except SQLAlchemyError as error:
         _unreachable(error)
-    with connection:
+    with _let_go(connection):
         try:
             transaction = connection.begin()
             result = work(connection)
@@ -137,6 +138,19 @@ def writing(engine: Engine, what: str, work: Callable[[Connection], Result]) -> 
                 _unreachable(error)
             raise in_doubt(what, getattr(error, "orig", None) or error) from None
         return result
+
+
+@contextmanager
+def _let_go(connection: Connection) -> Iterator[None]:
+    """Closed at the end. A rollback that fails, since the connection was cut, takes nothing back that the server keeps, and is not what
+    is told."""
+    try:
+        yield
+    finally:
+        try:
+            connection.close()
+        except SQLAlchemyError as error:
+            connection.invalidate(error)
 
 
 def _is_refused_commit(error: SQLAlchemyError) -> bool:

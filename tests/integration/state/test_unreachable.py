@@ -10,7 +10,8 @@ from sqlalchemy import text
 from opsguard_defs.ports import held_port
 from resources.errors import ConfigurationError, OpsGuardError, OutcomeUnknown, Unreachable
 from resources.state import StateStore
-from resources.state.engine import open_engine, reading, writing
+from resources.state.engine import POOL_SIZE, open_engine, reading, writing
+from resources.state.errors import LeaseLost
 
 SECRET = "s3cr3t-c4n4ry"
 
@@ -127,3 +128,20 @@ def test_a_session_is_bounded_and_says_who_it_is(database_url):
         shown = {name: connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in wanted}
     engine.dispose()
     assert shown == wanted
+
+
+@pytest.mark.parametrize("is_refusal", [True, False], ids=["a refusal", "a failed statement"])
+def test_a_connection_that_is_cut_before_the_rollback_does_not_hide_what_was_said(state_store, postgres_url, is_refusal):
+    """It ended in an error of SQLAlchemy's."""
+
+    def fails(connection):
+        try:
+            connection.execute(text("SELECT 1/0" if not is_refusal else "SELECT 1"))
+        finally:
+            with psycopg.connect(postgres_url, autocommit=True) as admin:
+                admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'opsguard'")
+        raise LeaseLost("another run has it")
+
+    for _ in range(2 * POOL_SIZE + 1):  # none of its connections is lost to the pool
+        with pytest.raises(LeaseLost if is_refusal else Unreachable, match="another run has it" if is_refusal else "by zero"):
+            writing(state_store.engine, "it", fails)
