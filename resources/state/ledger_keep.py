@@ -18,6 +18,7 @@ from resources.state import ledger_sql as sql
 from resources.state.columns import escape
 from resources.state.engine import ONE_SNAPSHOT, unreachable
 from resources.state.ledger_rows import projected
+from resources.state.ledger_steps import ELSEWHERE, is_here
 from resources.state.ledger_verify import PAGE, anchor, replayed, store_and_server, verification
 from resources.state.tables import ledger_head
 
@@ -54,14 +55,16 @@ def adopt(
 
 
 def _take_over(connection: Connection, taken: Iterable[StoredRow], *, doubt_before: datetime | None) -> Verification:
+    server = store_and_server(connection)
+    if not is_here(server.accepted, server.here):
+        raise NotTaken(LedgerCode.RECOVERY_REQUIRED, ELSEWHERE)
     if doubt_before is not None:
         connection.execute(update(ledger_head).values(accepted_at=func.greatest(ledger_head.c.accepted_at, doubt_before)))
     if _is_empty(connection):
         replay = _fill(connection, taken)
         _answer(connection, replay)
         if replay.rows:
-            here = store_and_server(connection).here
-            moved = {"sequence": replay.head.sequence, "digest": replay.head.digest, "server": here}
+            moved = {"sequence": replay.head.sequence, "digest": replay.head.digest, "server": server.here}
             connection.execute(update(ledger_head).values(moved))
         return verification(replay)
     replay = Replay(is_lean=True)

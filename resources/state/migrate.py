@@ -6,7 +6,7 @@ The usual open asks one question (which revision?) and does not load Alembic at 
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, text, update
 
 from resources.errors import ConfigurationError
 from resources.state.engine import reading, writing
@@ -51,3 +51,13 @@ def _upgrade(connection: Connection) -> None:
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.attributes["connection"] = connection
     command.upgrade(config, REVISION)
+    _name_the_place(connection)
+
+
+def _name_the_place(connection: Connection) -> None:
+    """Of a ledger without a row, too: what was sent since is not in a dump of it."""
+    from resources.state.ledger_verify import store_and_server
+    from resources.state.tables import ledger_head
+
+    here = store_and_server(connection).here
+    connection.execute(update(ledger_head).where(ledger_head.c.server == "").values(server=here))

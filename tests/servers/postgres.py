@@ -71,6 +71,10 @@ def _database(postgres_url: str, *, template: str = "template1") -> Iterator[str
     made = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         admin.execute(made)
-    yield parse_url(postgres_url).set(drivername="postgresql", database=name).render_as_string(hide_password=False)
+    url = parse_url(postgres_url).set(drivername="postgresql", database=name).render_as_string(hide_password=False)
+    if template != "template1":
+        with psycopg.connect(url, autocommit=True) as one:
+            one.execute("UPDATE opsguard.ledger_head SET server = ''")  # a copy of a database is one, and nothing is sent from it
+    yield url
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))

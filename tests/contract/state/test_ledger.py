@@ -1,6 +1,7 @@
 """The ledger over PostgreSQL: the table of the specification, its projections, its chain, and what tampering leads to."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -311,6 +312,23 @@ def test_an_older_dump_that_is_restored_into_the_same_database_asks_for_a_person
     with StateStore.open(database_url) as restored:
         assert "--accept-copy" in restored.ledger.health().recovery
         assert code(restored.ledger.reserve(OTHER, PINS, key="run-2")) is LedgerCode.RECOVERY_REQUIRED
+
+
+def test_a_dump_that_was_made_before_the_first_row_asks_for_a_person_first(empty_database_url):
+    """It named no place: in whichever database it was restored, all that had been sent since was free again."""
+    url = empty_database_url
+    with StateStore.open(url) as store, psycopg.connect(url) as one:
+        before = one.execute("SELECT * FROM opsguard.ledger_head").fetchone()
+        assert store.ledger.settle(granted(store.ledger, OTHER), delivered({"x": 1})).state is S.DELIVERED
+    by_hand(url, "DROP SCHEMA opsguard CASCADE")
+    with StateStore.open(url) as restored:
+        by_hand(url, f"UPDATE opsguard.ledger_head SET server = '{before[3]}'")
+        assert "--accept-copy" in restored.ledger.health().recovery
+        assert code(restored.ledger.reserve(OTHER, PINS, key="run-2")) is LedgerCode.RECOVERY_REQUIRED
+        assert code(restored.ledger.adopt([])) is LedgerCode.RECOVERY_REQUIRED
+        assert restored.ledger.repair(accept_copy=True).left == ()
+        due = restored.ledger.now() - timedelta(hours=1)
+        assert restored.ledger.reserve(OTHER, PINS, key="run-2", not_before=due).state is S.UNKNOWN
 
 
 def test_a_head_that_names_no_table_yet_is_believed_and_named_by_the_next_row(ledger, database_url):
