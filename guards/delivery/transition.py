@@ -84,8 +84,10 @@ def grant(
     authority: Mapping[str, str] | None = None,
     now: datetime | None = None,
     not_after: datetime | None = None,
+    doubt_before: datetime | None = None,
 ) -> Ruling:
-    """`prepared` to `sending`: whoever is told so holds the only right to call the provider. Not from `not_after` on."""
+    """`prepared` to `sending`: whoever is told so holds the only right to call the provider. Not from `not_after` on, and not what was
+    prepared before an older copy was accepted (`doubt_before`)."""
     if current is None:
         return _NOT_FOUND
     if not is_holder(holder):
@@ -97,6 +99,8 @@ def grant(
         return _illegal(current, "be granted")
     if current.is_contradicted:
         return _refuse(LedgerCode.RECEIPT_CONFLICT, f"late evidence says that {current.slot.key} was sent: it is not sent again")
+    if doubted := _missed_by_an_acceptance(current, doubt_before):
+        return doubted
     if now is not None and not_after is not None and now >= not_after:
         return _refuse(
             LedgerCode.OUTSIDE_WINDOW, f"{current.slot.key} is no longer due at {now:%Y-%m-%d %H:%M:%S} UTC: it was not granted"
@@ -150,8 +154,8 @@ def expire(current: Reservation | None) -> Ruling:
     return Ruling((_move(current, ReservationState.UNKNOWN, reason=Reason.LEASE_ENDED),))
 
 
-def abandon(current: Reservation | None, *, reason: Reason, note: str = "") -> Ruling:
-    """A reservation that nobody was granted is given up; the slot stays taken."""
+def abandon(current: Reservation | None, *, reason: Reason, note: str = "", doubt_before: datetime | None = None) -> Ruling:
+    """A reservation that nobody was granted is given up; the slot stays taken. `doubt_before` as in `grant`."""
     if current is None:
         return _NOT_FOUND
     if len(note) > LONGEST_NOTE:
@@ -160,6 +164,8 @@ def abandon(current: Reservation | None, *, reason: Reason, note: str = "") -> R
         return _ALREADY_SO
     if current.state is not ReservationState.PREPARED:
         return _illegal(current, "be abandoned")
+    if doubted := _missed_by_an_acceptance(current, doubt_before):
+        return doubted
     return Ruling((_move(current, ReservationState.ABANDONED, reason=reason, note=note),))
 
 
@@ -230,6 +236,17 @@ def doubt(current: Reservation) -> Ruling:
         return _ALREADY_SO
     note = f"it was {current.state} in a copy of the ledger that was accepted"
     return Ruling((_move(current, ReservationState.UNKNOWN, reason=Reason.MIGRATED, note=note),))
+
+
+def _missed_by_an_acceptance(current: Reservation, doubt_before: datetime | None) -> Ruling | None:
+    """What was open then was made doubt, but for a slot that nothing could be written to: its record was damaged, and is whole again."""
+    if doubt_before is None or current.changed_at >= doubt_before:
+        return None
+    why = (
+        f"{current.slot.key} was reserved before a copy of the ledger was accepted ({doubt_before:%Y-%m-%d %H:%M:%S} UTC) and may have "
+        "been sent since: it is unknown from now on"
+    )
+    return Ruling(doubt(current).entries, LedgerRefused(LedgerCode.ILLEGAL_EDGE, why))
 
 
 def reconcile(current: Reservation | None, *, receipt: Mapping[str, Json], reservation_id: str | None = None) -> Ruling:

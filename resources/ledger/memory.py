@@ -110,7 +110,14 @@ class MemoryLedger:
         with self._kept.lock:
             answer = self._on(
                 reservation_id,
-                lambda current: transition.grant(current, holder=by, authority=authority, now=self.now(), not_after=not_after),
+                lambda current: transition.grant(
+                    current,
+                    holder=by,
+                    authority=authority,
+                    now=self.now(),
+                    not_after=not_after,
+                    doubt_before=self._kept.accepted_at,
+                ),
             )
             if isinstance(answer, LedgerRefused):
                 return answer
@@ -136,7 +143,10 @@ class MemoryLedger:
         return self._on(reservation_id, transition.expire)
 
     def abandon(self, reservation_id: str, *, reason: Reason, note: str = "") -> Reservation | LedgerRefused:
-        return self._on(reservation_id, lambda current: transition.abandon(current, reason=reason, note=note))
+        return self._on(
+            reservation_id,
+            lambda current: transition.abandon(current, reason=reason, note=note, doubt_before=self._kept.accepted_at),
+        )
 
     def resolve(
         self, reservation_id: str, *, was_sent: bool, evidence: Mapping[str, Json], approval: Approval

@@ -91,7 +91,12 @@ class PostgresLedger:
                 what="the grant",
                 reservation=reservation_id,
                 rule=lambda current, place: transition.grant(
-                    current, holder=by, authority=authority, now=place.now, not_after=not_after
+                    current,
+                    holder=by,
+                    authority=authority,
+                    now=place.now,
+                    not_after=not_after,
+                    doubt_before=place.doubt_before,
                 ),
                 by_clock=not_after is not None,
                 lease_seconds=ttl_seconds,
@@ -132,7 +137,10 @@ class PostgresLedger:
         return self._on(reservation_id, "the expiry", transition.expire, only_if_gone=True)
 
     def abandon(self, reservation_id: str, *, reason: Reason, note: str = "") -> Reservation | LedgerRefused:
-        return self._on(reservation_id, "the withdrawal", lambda current: transition.abandon(current, reason=reason, note=note))
+        def rule(current: Reservation | None, place: Place) -> Ruling:
+            return transition.abandon(current, reason=reason, note=note, doubt_before=place.doubt_before)
+
+        return self._calls.make(Call(what="the withdrawal", reservation=reservation_id, rule=rule))
 
     def resolve(
         self, reservation_id: str, *, was_sent: bool, evidence: Mapping[str, Json], approval: Approval

@@ -122,7 +122,14 @@ class FileLedger:
         with self._core.locked():
             after = self._mover.of_reservation(
                 reservation_id,
-                lambda current: transition.grant(current, holder=by, authority=authority, now=self.now(), not_after=not_after),
+                lambda current: transition.grant(
+                    current,
+                    holder=by,
+                    authority=authority,
+                    now=self.now(),
+                    not_after=not_after,
+                    doubt_before=self._core.doubt_before,
+                ),
                 may_lead_to_a_call=True,
             )
         if isinstance(after, LedgerRefused):
@@ -153,7 +160,8 @@ class FileLedger:
     def abandon(self, reservation_id: str, *, reason: Reason, note: str = "") -> Reservation | LedgerRefused:
         with self._core.locked():
             return self._mover.of_reservation(
-                reservation_id, lambda current: transition.abandon(current, reason=reason, note=note)
+                reservation_id,
+                lambda current: transition.abandon(current, reason=reason, note=note, doubt_before=self._core.doubt_before),
             )
 
     def resolve(

@@ -106,8 +106,8 @@ def test_what_may_have_been_sent_before_a_copy_was_accepted_is_in_doubt(world, l
     assert world.open().verify().faults == ()
 
 
-def test_a_clock_that_was_set_back_between_two_acceptances_frees_nothing(world):
-    """The second one put back to its own time what the first had put in doubt until an hour later."""
+def accepted_in_an_hour(world) -> None:
+    """By a clock that was ahead then."""
     began = datetime.now(UTC)
     match world.kind:
         case "memory":
@@ -117,10 +117,33 @@ def test_a_clock_that_was_set_back_between_two_acceptances_frees_nothing(world):
                 early.repair(accept_copy=True)
         case _:
             by_hand(world.where, "UPDATE opsguard.ledger_head SET accepted_at = clock_timestamp() + interval '1 hour'")
+
+
+def test_a_clock_that_was_set_back_between_two_acceptances_frees_nothing(world):
+    """The second one put back to its own time what the first had put in doubt until an hour later."""
+    accepted_in_an_hour(world)
     with world.open() as accepting:
         assert accepting.repair(accept_copy=True).left == ()
     ledger = world.open()
     assert told(ledger.reserve(weekly(), PINS, key="run-2", not_before=ledger.now())).state is S.UNKNOWN
+
+
+@pytest.mark.parametrize("call", ["grant", "abandon"])
+def test_what_is_older_than_an_acceptance_and_still_prepared_is_doubted_when_it_is_asked_for(world, call):
+    """Whatever kept the acceptance from reaching it. The store's own word on when that was counts, also when its clock was ahead."""
+    accepted_in_an_hour(world)
+    ledger = world.open()
+    held = reserved(ledger)
+    said = (
+        ledger.grant(held.reservation_id, holder="run-2")
+        if call == "grant"
+        else ledger.abandon(held.reservation_id, reason=Reason.WITHDRAWN)
+    )
+    assert code(said) is C.ILLEGAL_EDGE
+    assert "may have been sent" in said.message
+    after = told(ledger.get(held.reservation_id))
+    assert (after.state, after.reason) == (S.UNKNOWN, Reason.MIGRATED)
+    assert ledger.verify().faults == ()
 
 
 def test_only_one_of_two_handles_is_granted(world, ledger):

@@ -8,11 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from guards.delivery.outcome import delivered
+from guards.delivery.outcome import Approval, Reason, delivered, known_failure
 from guards.delivery.refusal import LedgerCode as C
 from guards.delivery.refusal import LedgerRefused
 from guards.delivery.reservation import ReservationState as S
 from guards.delivery.row import Head
+from guards.delivery.slot import Slot
 from resources.errors import ConfigurationError, OutcomeUnknown, Unreachable
 from resources.ledger.file.store import FileLedger
 from resources.ledger.interface import Verification
@@ -278,3 +279,31 @@ def test_what_was_due_before_a_copy_was_accepted_is_doubt_in_a_backup_of_its_ret
         ledger.backup(root.parent / "backup")
     with FileLedger.open(root.parent / "backup") as backup:
         assert backup.health().doubt_before == accepted, "what is exported from it is imported as it is"
+
+
+@pytest.mark.parametrize("call", ["grant", "abandon"])
+def test_a_slot_whose_row_was_altered_while_a_copy_was_accepted_is_doubt_once_the_row_is_whole_again(root, call):
+    """Nothing could be written to it then: it was the one slot that stayed prepared, and what the newer store had sent could be granted."""
+    slot = Slot("acme-1", "2026-11-30-r1", "reminder")
+    with FileLedger.open(root) as original:
+        told(original.settle(granted(original, slot), known_failure(Reason.REJECTED)))
+        told(original.replace(slot, approval=Approval(2, "Lee"), key="run-2"))
+    copied = root.parent / "copy"
+    shutil.copytree(root, copied)
+    segment = copied / "segments" / "000001.jsonl"
+    good = segment.read_bytes()
+    last = good.rindex(b"prepared")
+    segment.write_bytes(good[:last] + b"preparEd" + good[last + 8 :])
+    with FileLedger.open(copied) as copy:
+        done = copy.repair(accept_copy=True)
+        assert (done.is_accepted, len(done.left)) == (True, 1)
+    segment.write_bytes(good + segment.read_bytes()[len(good) :])
+    with FileLedger.open(copied) as copy:
+        assert copy.verify().faults == ()
+        assert copy.health().recovery == ""
+        second = slot.reservation_id(2)
+        assert told(copy.get(second)).state is S.PREPARED
+        said = copy.grant(second, holder="run-9") if call == "grant" else copy.abandon(second, reason=Reason.WITHDRAWN)
+        assert code(said) is C.ILLEGAL_EDGE
+        assert told(copy.get(second)).state is S.UNKNOWN
+        granted(copy, feed("new"))

@@ -114,6 +114,10 @@ CALLS: Final[Mapping[str, Callable[[Held], Ruling]]] = {
         held, holder="run-9", now=NOW, not_after=NOW + timedelta(seconds=1)
     ),
     "grant, as the window closes": lambda held: transition.grant(held, holder="run-9", now=NOW, not_after=NOW),
+    "grant, prepared before a copy was accepted": lambda held: transition.grant(
+        held, holder="run-9", doubt_before=NOW + timedelta(seconds=1)
+    ),
+    "grant, prepared as a copy was accepted": lambda held: transition.grant(held, holder="run-9", doubt_before=NOW),
     "settle, delivered": settle(delivered(RECEIPT)),
     "settle, delivered with another receipt": settle(delivered(OTHER)),
     "settle, delivered without a receipt": settle(delivered({})),
@@ -130,6 +134,10 @@ CALLS: Final[Mapping[str, Callable[[Held], Ruling]]] = {
     "abandon": lambda held: transition.abandon(held, reason=Reason.WITHDRAWN, note="x" * LONGEST_NOTE),
     "abandon, without a note": lambda held: transition.abandon(held, reason=Reason.STALE),
     "abandon, with a long note": lambda held: transition.abandon(held, reason=Reason.WITHDRAWN, note="x" * (LONGEST_NOTE + 1)),
+    "abandon, prepared before a copy was accepted": lambda held: transition.abandon(
+        held, reason=Reason.WITHDRAWN, doubt_before=NOW + timedelta(seconds=1)
+    ),
+    "abandon, prepared as a copy was accepted": lambda held: transition.abandon(held, reason=Reason.WITHDRAWN, doubt_before=NOW),
     "resolve as sent": lambda held: transition.resolve(held, was_sent=True, evidence=SEEN, approval=LEE),
     "resolve as sent, the same again": lambda held: transition.resolve(
         held, was_sent=True, evidence={"seen": True}, approval=LEE
