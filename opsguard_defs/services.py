@@ -4,6 +4,7 @@
 webserver, daemon and their code servers running. These end with us, however we end.
 """
 
+import http.client
 import json
 import os
 import shutil
@@ -131,7 +132,7 @@ def _ask(url: str, query: str) -> dict[str, Any] | None:
             return found
     except urllib.error.HTTPError as error:
         raise Unreachable(f"Something answers at {url} that is not our webserver: {error}.") from error
-    except (OSError, ValueError):
+    except (OSError, ValueError, http.client.HTTPException):  # the last: it ended in the middle of its answer
         return None
 
 
