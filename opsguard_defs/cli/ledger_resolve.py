@@ -12,6 +12,7 @@ from opsguard_defs.cli.ledger_store import StoreOption, opened
 from opsguard_defs.cli.ledger_words import attempt_json, refused_exit, show_attempts
 from opsguard_defs.cli.options import AsJson, person
 from opsguard_defs.cli.output import emit, line
+from resources.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from guards.delivery.entry import Reservation
@@ -25,9 +26,10 @@ __all__ = ["ledger", "resolve"]
 )
 def resolve(
     where: Where,
-    was_sent: Annotated[bool, typer.Option("--sent/--not-sent", help="What the other side says: it has it, or has not.")],
     by: By,
     why: Annotated[str, typer.Option("--comment", metavar="TEXT", help="The evidence: who was asked, and what they answered.")],
+    sent: Annotated[bool, typer.Option("--sent", help="The other side says that it has it.")] = False,
+    not_sent: Annotated[bool, typer.Option("--not-sent", help="The other side says that it never got it.")] = False,
     yes: Yes = False,
     store: StoreOption = "",
     as_json: AsJson = False,
@@ -39,6 +41,7 @@ def resolve(
     from opsguard_defs.settings import load_settings
 
     who, evidence = person(by), said_why(why, "who was asked, and what they answered")
+    was_sent = _one_of(sent=sent, not_sent=not_sent)
     settings = load_settings()
     found = find_held(settings, store, where)
     if found is None:
@@ -57,6 +60,13 @@ def resolve(
     else:
         line(f"recorded, by {who}: {'sent' if was_sent else 'not sent'}; {_then(answer, was_sent=was_sent)}")
     return Exit.DONE
+
+
+def _one_of(*, sent: bool, not_sent: bool) -> bool:
+    """Nothing takes a resolution back, so of two that contradict each other the last does not win."""
+    if sent is not_sent:
+        raise ConfigurationError(f"say either --sent or --not-sent{', not both' if sent else ': what the other side says'}")
+    return sent
 
 
 def _resolved(
