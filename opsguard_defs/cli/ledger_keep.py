@@ -1,6 +1,6 @@
 """`opsguard ledger anchor|repair`: keeping the ledger."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from resources.ledger.interface import Ledger, Repairs, Verification
 
 __all__ = ["anchor", "ledger", "repair"]
+
+_TAKEN_FOR_A_COPY: Final = "nothing is wrong. --yes takes this store for a copy all the same: what is open becomes unknown, and so does what was due until then"
 
 
 @ledger.command(epilog="Example: opsguard ledger anchor >> /mnt/elsewhere/anchors.jsonl")
@@ -77,7 +79,7 @@ def repair(
     if not yes or is_absent(place):
         with looking(settings, place) as held:
             found, recovery = held.verify(), held.health().recovery
-        return _would_repair(found, recovery, as_json=as_json)
+        return _would_repair(found, recovery, accept_copy=accept_copy, as_json=as_json)
     with opened(settings, place) as held:
         return _repaired(_repair(held, accept_copy=accept_copy, accept_loss=accept_loss), as_json=as_json)
 
@@ -91,7 +93,7 @@ def _repair(held: "Ledger", *, accept_copy: bool, accept_loss: bool) -> "Repairs
     return held.repair(accept_copy=accept_copy, accept_loss=accept_loss)
 
 
-def _would_repair(found: "Verification", recovery: str, *, as_json: bool) -> Exit:
+def _would_repair(found: "Verification", recovery: str, *, accept_copy: bool, as_json: bool) -> Exit:
     if as_json:
         emit({"faults": [fault_json(fault) for fault in found.faults], "recovery": recovery, "made": None, "left": None})
     for fault in found.faults:
@@ -100,7 +102,7 @@ def _would_repair(found: "Verification", recovery: str, *, as_json: bool) -> Exi
         say(recovery)
     if not found.faults and not recovery:
         if not as_json:
-            line("nothing is wrong: there is nothing to repair")
+            line("nothing is wrong: there is nothing to repair" if not accept_copy else _TAKEN_FOR_A_COPY)
         return Exit.DONE
     if not as_json:
         line("--yes repairs what of this loses nothing and makes nothing unsent; the rest stays and is named")

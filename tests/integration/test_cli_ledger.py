@@ -189,6 +189,24 @@ def test_resolve_ends_doubt_only_with_yes_and_ends_a_dead_attempt_first(opsguard
     assert (again.code, again.objects[0]["refusal"]["code"]) == (3, "illegal_edge")
 
 
+@pytest.mark.parametrize("said", [("--sent", "--not-sent"), ("--not-sent", "--sent"), ()])
+def test_resolve_is_told_one_answer(opsguard: Command, ledger_dir: Path, said: tuple[str, ...]) -> None:
+    """Nothing takes it back: of two answers that contradict each other the last one used to win."""
+    keep(ledger_dir, DAILY, unknown(Reason.NO_ANSWER))
+    refused = opsguard("ledger", "resolve", DAILY.key, *said, "--by", "Ada", "--comment", "asked", "--yes")
+    assert refused.code == 2
+    assert "say either --sent or --not-sent" in refused.err
+    assert opsguard("ledger", "show", DAILY.key, "--json").objects[0]["state"] == "unknown"
+
+
+def test_what_accepting_a_whole_store_as_a_copy_would_do_is_said_first(opsguard: Command, ledger_dir: Path) -> None:
+    keep(ledger_dir, DAILY)
+    said = opsguard("ledger", "repair", "--accept-copy")
+    assert said.code == 0
+    assert "--yes takes this store for a copy all the same" in said.out
+    assert "nothing to repair" in opsguard("ledger", "repair").out
+
+
 def test_a_slot_that_failed_for_certain_gets_another_attempt_from_a_person(opsguard: Command, ledger_dir: Path) -> None:
     keep(ledger_dir, REMINDER, known_failure(Reason.REJECTED))
     asked = ["ledger", "replace", REMINDER.key, "--by", "Ada L.", "--comment", "address corrected", "--json"]
