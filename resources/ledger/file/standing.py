@@ -62,10 +62,12 @@ def is_replaced(segments: Segments, newest: Anchor | None) -> bool:
 def is_put_back(scan: Scan, segments: Segments, newest: Anchor) -> bool:
     """Rows written by this program change both times of their file; a file whose older content was put back with its times (`cp -p`) has
     the time of its content, and not that of its change. So has one whose mode or owner was changed."""
-    now = segments.signature(newest.segment)
-    if now is None or newest.head != scan.index.head:
+    if newest.head != scan.index.head:  # rows behind the anchor: whoever wrote them came no further, and left both times alike
+        last = segments.signature(scan.segment)
+        return last is not None and scan.index.head.sequence > newest.head.sequence and last.modified_ns != last.changed_ns
+    now, was = segments.signature(newest.segment), newest.signature
+    if now is None:
         return False
-    was = newest.signature
     return (now.size, now.modified_ns) == (was.size, was.modified_ns) and now.changed_ns != was.changed_ns
 
 

@@ -81,6 +81,25 @@ def test_a_backup_put_back_in_place_sends_nothing_a_second_time(root, put_back: 
         assert ledger.verify().faults == ()
 
 
+def test_a_copy_that_was_made_between_a_row_and_its_anchor_is_noticed_where_it_is_put_back_in_place(root):
+    """Its anchor named the row before, so the file's times were not looked at, and `open` was granted twice."""
+    with FileLedger.open(root) as ledger:
+        told(ledger.settle(granted(ledger, feed("first")), delivered(RECEIPT)))
+        before = (root / "anchor").read_bytes()
+        reserved(ledger, feed("open"))
+    backup = root.parent / "older"
+    shutil.copytree(root, backup, copy_function=shutil.copy2)
+    (backup / "anchor").write_bytes(before)
+    with FileLedger.open(root) as ledger:
+        told(ledger.settle(granted(ledger, feed("open")), delivered(RECEIPT)))
+    over_segments_and_anchor(backup, root)
+    with FileLedger.open(root) as ledger:
+        assert "this directory is a copy" in ledger.health().recovery
+        assert code(ledger.grant(feed("open").reservation_id(1), holder="run-9")) is C.RECOVERY_REQUIRED
+        assert ledger.repair(accept_copy=True).left == ()
+        assert told(ledger.of(feed("open"))[0]).state is S.UNKNOWN
+
+
 def test_a_claim_says_on_which_row_it_was_made_and_the_chain_must_hold_it(root):
     with FileLedger.open(root) as ledger:
         reserved(ledger, feed("one"))
