@@ -278,6 +278,12 @@ class Core(Access):
     def accept(self) -> None:
         """What is there is the chain from now on."""
         self._accepted = self.fence.acceptance if self.fence is not None else NEVER
+        self.outdate_copies()
+
+    def outdate_copies(self) -> None:
+        """The last rows go to another file. Fence document and anchor of an earlier moment, put back together, name the file that was there
+        then: without this they would take back what a person has said since, where no row followed."""
+        copy_afresh(self.scan.segment, disk=self.disk, segments=self.segments)
         self._seen = self.segments.signature(self.scan.segment)
         self.fresh_anchor()
 

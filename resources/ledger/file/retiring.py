@@ -25,4 +25,5 @@ def retire(core: Core, reader: Reader, note: str) -> LedgerRefused | None:
             )
     core.write_fence(replace(core.fence, state=FenceState.RETIRED, reason=FenceReason.RETIRED, note=one_line(note, limit=500)))
     core.standing = Standing(core.fence_trouble())
+    core.outdate_copies()
     return None

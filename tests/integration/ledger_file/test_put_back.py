@@ -161,6 +161,38 @@ def test_an_older_fence_document_does_not_undo_a_retirement(root):
         assert ledger.repair(accept_copy=True, accept_loss=True).made == ()
 
 
+def test_an_older_fence_document_and_anchor_do_not_undo_a_retirement_where_no_row_followed(root):
+    """`rsync -a` from a backup brought back just these two, since nothing else had changed, and the store sent again."""
+    with FileLedger.open(root) as ledger:
+        reserved(ledger, feed("open"))
+    backup = root.parent / "older"
+    shutil.copytree(root, backup, copy_function=shutil.copy2)
+    with FileLedger.open(root) as ledger:
+        assert ledger.retire(note="moved") is None
+    for name in ("fence.json", "anchor"):
+        shutil.copy2(backup / name, root / name)
+    with FileLedger.open(root) as ledger:
+        assert "this directory is a copy" in ledger.health().recovery
+        assert code(ledger.grant(feed("open").reservation_id(1), holder="run-9")) is C.RECOVERY_REQUIRED
+
+
+def test_an_older_fence_document_and_anchor_do_not_undo_an_acceptance_where_no_row_followed(root):
+    """What was due before it was free again."""
+    with FileLedger.open(root) as ledger:
+        told(ledger.settle(granted(ledger, feed("first")), delivered(RECEIPT)))
+    backup = root.parent / "older"
+    shutil.copytree(root, backup, copy_function=shutil.copy2)
+    with FileLedger.open(root) as ledger:
+        due = ledger.now() - timedelta(minutes=5)
+        assert ledger.repair(accept_copy=True).is_accepted
+    by_new_files(backup, root)
+    with FileLedger.open(root) as ledger:
+        assert "this directory is a copy" in ledger.health().recovery
+        assert code(ledger.reserve(feed("due"), PINS, key="run-9", not_before=due)) is C.RECOVERY_REQUIRED
+        assert ledger.repair(accept_copy=True).left == ()
+        assert reserved_at(ledger, feed("due"), due) is S.UNKNOWN
+
+
 def test_a_backup_of_a_retired_store_is_retired(root):
     with FileLedger.open(root) as ledger:
         reserved(ledger, feed("open"))
