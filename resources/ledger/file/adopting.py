@@ -1,7 +1,8 @@
 """Taking over the rows of another store into an empty one: verified whole, then durable whole or not at all.
 
 The rows are staged where they do not count. Then the fence says `preparing`, and they move: who finds that fence after a crash takes away
-what had moved, so the store is empty again. The claims follow from the rows.
+what had moved, so the store is empty again. The claims follow from the rows. That it came to its end is marked in `quarantine/`: then no
+fence document of that time empties the store, should one be put back.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,7 @@ from resources.ledger.file.fence import Fence, FenceReason, FenceState
 from resources.ledger.file.line import line_of, split_line
 from resources.ledger.file.opening import make_parts
 from resources.ledger.file.segments import NAME, path_of
+from resources.ledger.file.tidying import ADOPTED, set_aside
 from resources.ledger.file.writing import create_anew, sync, sync_directory, write_all
 from resources.ledger.interface import StoredRow, not_taken
 
@@ -65,6 +67,7 @@ class Adopter:
                 self._move()
                 core.settle_in(segment=len(self._staged))
                 core.write_fence(_of_a_copy(fence) if is_copy else fence)
+                set_aside(core.disk, ADOPTED, f"{core.index.head.digest}\n".encode("ascii"))
             except OSError:
                 if not self._is_there_after_all():
                     raise

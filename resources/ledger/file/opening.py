@@ -24,7 +24,7 @@ from resources.ledger.file.place import identity, require_place, require_private
 from resources.ledger.file.scan import Scan
 from resources.ledger.file.segments import path_of, signature_of
 from resources.ledger.file.standing import LOCK
-from resources.ledger.file.tidying import QUARANTINE
+from resources.ledger.file.tidying import ADOPTED, QUARANTINE
 from resources.ledger.file.writing import SyncFailed, publish_whole, refused_by_disk, sync_directory
 
 _DIRECTORIES: Final = ("temp", segments.NAME, claims.NAME, QUARANTINE)
@@ -175,8 +175,13 @@ def _may_be_finished(disk: Disk, preparing: Fence) -> bool:
     if newest is not None and (newest.is_retired or newest.generation > preparing.generation):
         return False
     if preparing.reason is FenceReason.ADOPTING:
-        return dict(preparing.place) == identity(disk, LOCK)
+        return dict(preparing.place) == identity(disk, LOCK) and not _has_adopted(disk)
     return not _holds_anything(disk)
+
+
+def _has_adopted(disk: Disk) -> bool:
+    """An import came to its end here: its rows stay, whatever a fence document that was put back says."""
+    return QUARANTINE in disk.names() and any(name.startswith(f"{ADOPTED}-") for name in disk.names(QUARANTINE))
 
 
 def _anchored(disk: Disk) -> Anchor | None:

@@ -12,6 +12,8 @@ from resources.ledger.file.segments import NAME, Segments, path_of
 from resources.ledger.file.writing import create_anew, sync, sync_directory, write_all, write_temporary
 
 QUARANTINE = "quarantine"
+ADOPTED = "adopted"
+"""What was taken over counts. The head that it ended with stands in the file."""
 
 
 def cut_torn_end(scan: Scan, *, disk: Disk, segments: Segments, anchor: AnchorFile) -> None:

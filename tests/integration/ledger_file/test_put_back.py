@@ -13,10 +13,12 @@ import pytest
 from guards.delivery.entry import Reservation
 from guards.delivery.outcome import delivered
 from guards.delivery.refusal import LedgerCode as C
+from guards.delivery.refusal import LedgerRefused
 from guards.delivery.replay import FaultKind
 from guards.delivery.reservation import ReservationState as S
 from guards.delivery.slot import Slot
 from resources.errors import ConfigurationError, OpsGuardError, OutcomeUnknown, Unreachable
+from resources.ledger.file.adopting import Adopter
 from resources.ledger.file.claims import parse_claim
 from resources.ledger.file.disk import Disk
 from resources.ledger.file.fence import FenceReason, FenceState, parse_fence
@@ -282,6 +284,34 @@ def test_a_fence_document_of_the_first_moment_over_a_full_store_empties_nothing(
 
 
 # The directory
+
+
+@pytest.mark.parametrize("is_used_since", [False, True])
+def test_fence_document_and_anchor_of_the_middle_of_an_import_empty_nothing(root, monkeypatch, is_used_since):
+    """The two were of one moment, so the import seemed to be half done: its rows went, and all of it was free again."""
+    with FileLedger.open(root.parent / "before") as ledger:
+        told(ledger.settle(granted(ledger, feed("first")), delivered(RECEIPT)))
+        rows = list(ledger.rows())
+    backup = root.parent / "older"
+    move = Adopter._move
+
+    def copied_behind(adopter: Adopter) -> None:
+        move(adopter)
+        shutil.copytree(root, backup, copy_function=shutil.copy2)
+
+    monkeypatch.setattr(Adopter, "_move", copied_behind)
+    with FileLedger.open(root) as ledger:
+        assert not isinstance(ledger.adopt(rows), LedgerRefused)
+        if is_used_since:
+            told(ledger.settle(granted(ledger, feed("later")), delivered(RECEIPT)))
+        head = ledger.head()
+    for name in ("fence.json", "anchor"):
+        shutil.copy2(backup / name, root / name)
+    with FileLedger.open(root) as ledger:
+        assert "in the middle of an import" in ledger.health().recovery
+        assert ledger.head() == head
+        assert code(ledger.reserve(feed("first"), PINS, key="run-9")) is C.RECOVERY_REQUIRED
+        assert ledger.repair(accept_copy=True, accept_loss=True).made == ()
 
 
 @pytest.mark.parametrize("left", [None, (), ("lock",), ("lock", "segments", "claims")])
