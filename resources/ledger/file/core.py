@@ -281,9 +281,10 @@ class Core(Access):
         self.outdate_copies()
 
     def outdate_copies(self) -> None:
-        """The last rows go to another file. Fence document and anchor of an earlier moment, put back together, name the file that was there
-        then: without this they would take back what a person has said since, where no row followed."""
-        copy_afresh(self.scan.segment, disk=self.disk, segments=self.segments)
+        """The rows go to other files. Fence document and anchor of an earlier moment, put back together, name the file that was there
+        then: without this they would take back what a person has said since."""
+        for number in self.segments.numbers():
+            copy_afresh(number, disk=self.disk, segments=self.segments)
         self._seen = self.segments.signature(self.scan.segment)
         self.fresh_anchor()
 

@@ -195,6 +195,24 @@ def test_an_older_fence_document_and_anchor_do_not_undo_an_acceptance_where_no_r
         assert reserved_at(ledger, feed("due"), due) is S.UNKNOWN
 
 
+def test_an_older_fence_document_and_anchor_of_a_segment_that_is_full_do_not_undo_an_acceptance_either(root):
+    with FileLedger.open(root, seal_rows=5) as ledger:
+        told(ledger.settle(granted(ledger, feed("first")), delivered(RECEIPT)))
+    backup = root.parent / "older"
+    shutil.copytree(root, backup, copy_function=shutil.copy2)
+    with FileLedger.open(root, seal_rows=5) as ledger:
+        for number in range(3):
+            told(ledger.settle(granted(ledger, feed(number)), delivered(RECEIPT)))
+        due = ledger.now() - timedelta(minutes=5)
+        assert ledger.repair(accept_copy=True).is_accepted
+        told(ledger.settle(granted(ledger, feed("after")), delivered(RECEIPT)))
+    for name in ("fence.json", "anchor"):
+        shutil.copy2(backup / name, root / name)
+    with FileLedger.open(root, seal_rows=5) as ledger:
+        assert "this directory is a copy" in ledger.health().recovery
+        assert code(ledger.reserve(feed("due"), PINS, key="run-9", not_before=due)) is C.RECOVERY_REQUIRED
+
+
 def test_a_backup_of_a_retired_store_is_retired(root):
     with FileLedger.open(root) as ledger:
         reserved(ledger, feed("open"))
