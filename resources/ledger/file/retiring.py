@@ -1,5 +1,6 @@
 """Giving a store up, after its rows were taken over elsewhere."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 from guards.delivery.refusal import LedgerCode, LedgerRefused
@@ -25,5 +26,6 @@ def retire(core: Core, reader: Reader, note: str) -> LedgerRefused | None:
             )
     core.write_fence(replace(core.fence, state=FenceState.RETIRED, reason=FenceReason.RETIRED, note=one_line(note, limit=500)))
     core.standing = Standing(core.fence_trouble())
-    core.outdate_copies()
+    with suppress(OSError):  # "nothing was recorded" would be untrue: it is retired
+        core.outdate_copies()
     return None
