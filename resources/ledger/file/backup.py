@@ -109,8 +109,9 @@ def _copy_claims(core: Core, into: Disk, keys: list[str], orphans: dict[str, int
 
 
 def _fence(core: Core) -> Fence:
-    """A copy. That rows were gone, or that the store was given up, goes along."""
+    """A copy. That rows were gone, that the store was given up, or when a copy was last accepted, goes along."""
     fence, newest = core.fence, core.anchor.newest
+    accepted_at = fence.accepted_at if fence is not None else ""
     if (fence is not None and fence.state is FenceState.RETIRED) or (newest is not None and newest.is_retired):
         note = fence.note if fence is not None else ""
         return Fence(
@@ -118,10 +119,16 @@ def _fence(core: Core) -> Fence:
             store=core.store,
             reason=FenceReason.RETIRED,
             note=note,
-            accepted_at=fence.accepted_at if fence is not None else "",
+            accepted_at=accepted_at,
             generation=1,
         )
-    copied = Fence(state=FenceState.RECOVERY_REQUIRED, store=core.store, reason=FenceReason.COPIED, generation=1)
+    copied = Fence(
+        state=FenceState.RECOVERY_REQUIRED,
+        store=core.store,
+        reason=FenceReason.COPIED,
+        accepted_at=accepted_at,
+        generation=1,
+    )
     if not core.standing.is_cut and (fence is None or fence.reason is not FenceReason.CUT_BACK):
         return copied
     lost = fence.head if fence is not None else Head()

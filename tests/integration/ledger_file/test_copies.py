@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import resource
 import shutil
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -18,7 +18,7 @@ from resources.errors import ConfigurationError, OutcomeUnknown, Unreachable
 from resources.ledger.file.store import FileLedger
 from resources.ledger.interface import Verification
 from tests.integration.ledger_file.faulty import Fault, UnsyncedDisk, failing
-from tests.ledgers.builders import EVIDENCE, KIM, PINS, RECEIPT, code, feed, granted, reserved, told
+from tests.ledgers.builders import EVIDENCE, KIM, PINS, RECEIPT, code, feed, granted, reserved, told, weekly
 from tests.ledgers.worlds import tree
 
 
@@ -279,6 +279,23 @@ def test_what_was_due_before_a_copy_was_accepted_is_doubt_in_a_backup_of_its_ret
         ledger.backup(root.parent / "backup")
     with FileLedger.open(root.parent / "backup") as backup:
         assert backup.health().doubt_before == accepted, "what is exported from it is imported as it is"
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_clock_that_was_set_back_where_a_backup_is_accepted_takes_no_doubt_away(root, is_cut):
+    now = datetime.now(UTC)
+    with FileLedger.open(root, clock=lambda: now) as ledger:
+        reserved(ledger, feed("open"))
+        ledger.repair(accept_copy=True)
+        if is_cut:
+            (root / "segments" / "000001.jsonl").write_bytes(b"")
+        ledger.backup(root.parent / "backup")
+    with FileLedger.open(root.parent / "backup", clock=lambda: now - timedelta(hours=2)) as backup:
+        assert backup.health().doubt_before == now
+        assert backup.repair(accept_copy=True, accept_loss=is_cut).is_accepted
+        assert backup.health().doubt_before == now
+        due = told(backup.reserve(weekly(), PINS, key="run-2", not_before=now - timedelta(hours=2)))
+        assert due.state is S.UNKNOWN
 
 
 @pytest.mark.parametrize("call", ["grant", "abandon"])
