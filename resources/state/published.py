@@ -32,6 +32,10 @@ _PUBLISH: Final = text("""
         SELECT FROM latest WHERE latest.store = :store AND latest.slot_identity = wanted.slot_identity
         AND ((latest.sequence = :sequence AND latest.digest = :digest) OR (:watch <> '' AND latest.sequence > :sequence))
     )
+    AND NOT EXISTS (
+        SELECT FROM latest WHERE :watch <> ''
+        AND (latest.store <> :store OR (latest.slot_identity <> '' AND latest.slot_identity <> wanted.slot_identity))
+    )
 """).bindparams(*(bindparam(name, type_=ExactText) for name in ("watch", "store", "slot_identity", "run_id")))
 
 
@@ -55,7 +59,8 @@ class PublishedStore:
 
     def publish(self, store: str, head: Head, *, run_id: str, watch: str = "", slot_identity: str = "") -> None:
         """The same head again leaves no second row, and of one watch and store neither does an older one: it was seen before the newest.
-        Without a `slot_identity` the watch keeps the one that is known."""
+        Nor does another store or `slot_identity` than the watch's: a person accepted that one meanwhile. Without a `slot_identity` the
+        watch keeps the one that is known."""
 
         def work(connection: Connection) -> None:
             connection.execute(_ONE_AT_A_TIME)

@@ -156,3 +156,19 @@ def test_a_watch_remembers_its_ledger_how_far_it_got_and_what_it_counts_as_one_m
     assert (known.store, known.head, known.slot_identity, known.accepted_by) == ("file 2", other, "day", "Ada")
     published.publish("file 2", one, run_id="run-4", watch="acme")
     assert published.of_watch("acme").slot_identity == "day"
+
+
+def test_what_a_run_had_seen_before_a_person_accepted_another_ledger_takes_nothing_back(state_store):
+    """Published a moment later, it made the store that was given up the watch's own again, without a person."""
+    seen, other = Head(7, "b" * 64), Head(9, "c" * 64)
+    published = state_store.published
+    published.publish("file 1", seen, run_id="run-1", watch="acme", slot_identity="period")
+    published.accept("acme", "file 2", other, slot_identity="day", by="Ada", comment="the disk of file 1 is gone")
+    accepted = published.of_watch("acme")
+
+    published.publish("file 1", Head(8, "d" * 64), run_id="run-2", watch="acme", slot_identity="period")
+    assert published.of_watch("acme") == accepted
+    published.publish("file 2", Head(10, "d" * 64), run_id="run-3", watch="acme", slot_identity="period")
+    assert published.of_watch("acme") == accepted
+    published.publish("file 2", Head(10, "d" * 64), run_id="run-4", watch="acme", slot_identity="day")
+    assert published.of_watch("acme").head == Head(10, "d" * 64)
