@@ -207,6 +207,8 @@ def _grant(sending: Sending, target: DeliveryTarget, held: Reservation) -> Grant
     sending.state.require_live(sending.authorization)
     granted = sending.ledger.grant(held.reservation_id, authorization=sending.authorization, not_after=target.closes_at)
     if isinstance(granted, LedgerRefused):
+        if granted.code is LedgerCode.ILLEGAL_EDGE:  # not prepared any more
+            return lapsed(target, Lapse(Lapsed.TAKEN, granted.message), sending)
         outcome = Outcome.CLOSED if granted.code is LedgerCode.OUTSIDE_WINDOW else Outcome.FAILED
         return sent_of(
             target,

@@ -5,10 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from guards.delivery.row import Head
 from guards.refusal import RefusalCode, Refused
 from resources.delivery.ledger import open_ledger
+from resources.delivery.sent import Outcome
+from resources.delivery.steps import Moment, Step
 from resources.errors import Unreachable
 from resources.ledger.file.store import FileLedger
 from resources.state import StateStore
@@ -102,8 +105,8 @@ def test_another_slot_identity_makes_no_targets_until_a_person_accepts_it(made: 
     watch.customer("acme-1", WEEKLY)
     with_bodies(watch)
     watch.send()
-    text = watch.route.registry.read_text()
-    watch.route.registry.write_text(text.replace("version: 1\n", "version: 1\ndefaults: {slot_identity: day}\n"))
+    registry = watch.route.registry.read_text()
+    watch.route.registry.write_text(registry.replace("version: 1\n", "version: 1\ndefaults: {slot_identity: day}\n"))
     with_bodies(watch)
 
     plan = watch.report().plan
@@ -153,3 +156,21 @@ def test_what_was_due_before_a_copy_was_accepted_is_said_to_open_in_doubt_and_do
     assert filed.state_of(key) == "unknown"
     assert filed.verdicts()[key] == "in_doubt"
     assert len(filed.sent_files()) == 1
+
+
+def test_a_run_whose_call_is_not_granted_since_the_message_is_doubt_now_says_so(tmp_path: Path, state_store: StateStore) -> None:
+    """It was told as failed and not sent, of what may have been sent by the ledger that is gone."""
+    watch = watch_of(tmp_path, state_store, "postgres")
+    watch.customer("acme-1", DAILY)
+    (key,) = with_bodies(watch)
+    watch.killed_at(watch.approved(), Step.GRANT, Moment.BEFORE)
+    assert watch.state_of(key) == "prepared"
+    with watch.state.engine.begin() as connection:
+        connection.execute(text("UPDATE opsguard.ledger_head SET accepted_at = clock_timestamp()"))
+
+    told = watch.send()[key]
+
+    assert told.outcome is Outcome.UNKNOWN
+    assert "before a copy of the ledger was accepted" in told.message
+    assert watch.state_of(key) == "unknown"
+    assert watch.sent_files() == []
