@@ -256,16 +256,18 @@ class MemoryLedger:
         """`accept_copy`: it is a copy whenever somebody says so. Beside that there is nothing that this store would repair."""
         with self._kept.lock:
             is_accepted = accept_copy and not self.verify().faults
-            made = tuple(self._accepted_as_copy()) if is_accepted else ()
+            made = self._accept_as_copy() if is_accepted else ()
             return Repairs(made, left=self.verify().faults, is_accepted=is_accepted)
 
-    def _accepted_as_copy(self) -> Iterator[Repair]:
+    def _accept_as_copy(self) -> tuple[Repair, ...]:
+        made = []
         for slot in sorted(self.unfinished()):
             current = self._latest(slot)
             if current is not None and (ruling := transition.doubt(current)).entries:
                 self._carry_out(current, ruling)
-                yield Repair(f"{slot.key} was {current.state} and is unknown", slot=slot)
+                made.append(Repair(f"{slot.key} was {current.state} and is unknown", slot=slot))
         self._kept.accepted_at = max(self.now(), self._kept.accepted_at or self.now())
+        return tuple(made)
 
     def rows(self) -> Iterator[StoredRow]:
         with self._kept.lock:
@@ -293,7 +295,7 @@ class MemoryLedger:
             if doubt_before is not None:
                 self._kept.accepted_at = max(doubt_before, self._kept.accepted_at or doubt_before)
             if accept_copy:
-                tuple(self._accepted_as_copy())
+                self._accept_as_copy()
                 return self.verify()
         return _verified(replay)
 
